@@ -16,16 +16,16 @@ import {
 } from '../../console/pages/plans/price-draft.ts';
 import {
   addScale,
-  averageCost,
   buildCurve,
   chooseScale,
+  computeAverage,
   indexCosts,
   listCurveQuantities,
-  type QuantityCost,
+  listTierTotals,
+  type PricedQuantity,
   scalePrice,
   subtractAmounts,
   suggestQuantity,
-  tierTotals,
 } from '../../console/pages/plans/price-figures.ts';
 
 const STORED: EditedPrice = {
@@ -221,7 +221,7 @@ describe('the figures of the price editor', () => {
   });
 
   it('has the cost of each tier, and marks the ends on the curve', () => {
-    const toCost = (quantity: string, amounts: string[]): QuantityCost => ({
+    const toCost = (quantity: string, amounts: string[]): PricedQuantity => ({
       quantity,
       amount: '106',
       amount_rounded: '106',
@@ -235,13 +235,13 @@ describe('the figures of the price editor', () => {
       })),
     });
     const costs = indexCosts(['1000', '1200'], [toCost('1000', ['100']), toCost('1200', ['100', '6'])]);
-    expect(tierTotals(draft, costs)).to.deep.equal(['100', null]);
-    expect(tierTotals({ ...draft, model: 'volume' }, costs)).to.deep.equal(['106', null]);
+    expect(listTierTotals(draft, costs)).to.deep.equal(['100', null]);
+    expect(listTierTotals({ ...draft, model: 'volume' }, costs)).to.deep.equal(['106', null]);
     expect(buildCurve(draft, ['1200', '1000'], costs)).to.deep.equal([
       { quantity: '1000', amount: '106', isTierEnd: true },
       { quantity: '1200', amount: '106', isTierEnd: false },
     ]);
-    expect(averageCost(toCost('1200000', []), 6)).to.equal('88.3333');
-    expect(averageCost(toCost('0', []), 6)).to.equal(null);
+    expect(computeAverage(toCost('1200000', []), 6)).to.equal('88.3333');
+    expect(computeAverage(toCost('0', []), 6)).to.equal(null);
   });
 });

@@ -47,15 +47,15 @@ export function createMeterDraft(event_name: string): MeterDraft {
   };
 }
 
-export function needsValue(type: AggregationChoice): boolean {
+export function hasValue(type: AggregationChoice): boolean {
   return type !== 'COUNT';
 }
 
-export function takesBuckets(type: AggregationChoice): boolean {
+export function canBucket(type: AggregationChoice): boolean {
   return type === 'SUM' || type === 'MAX';
 }
 
-export function takesGroups(draft: MeterDraft): boolean {
+export function canGroup(draft: MeterDraft): boolean {
   return draft.type === 'MAX' && draft.bucket_size !== '';
 }
 
@@ -63,7 +63,7 @@ export function takesGroups(draft: MeterDraft): boolean {
 export function isCountable(draft: MeterDraft): boolean {
   if (draft.event_name.trim() === '') return false;
   if (draft.type === 'SUM_WITH_MULTIPLIER' && draft.multiplier === '') return false;
-  return !needsValue(draft.type) || (draft.source === 'field' ? draft.field : draft.expression).trim() !== '';
+  return !hasValue(draft.type) || (draft.source === 'field' ? draft.field : draft.expression).trim() !== '';
 }
 
 export function buildMeterRequest(draft: MeterDraft) {
@@ -105,14 +105,14 @@ export function buildCountTrial(draft: MeterDraft, range: TrialRange) {
 }
 
 function buildValue(draft: MeterDraft) {
-  const hasValue = needsValue(draft.type);
+  const isMeasured = hasValue(draft.type);
   const isField = draft.source === 'field';
   return {
-    property_name: hasValue && isField ? draft.field : null,
-    expression: hasValue && !isField ? draft.expression : null,
+    property_name: isMeasured && isField ? draft.field : null,
+    expression: isMeasured && !isField ? draft.expression : null,
     multiplier: draft.type === 'SUM_WITH_MULTIPLIER' ? draft.multiplier || null : null,
-    bucket_size: takesBuckets(draft.type) ? draft.bucket_size || null : null,
-    group_by_property: takesGroups(draft) ? draft.group_by || null : null,
+    bucket_size: canBucket(draft.type) ? draft.bucket_size || null : null,
+    group_by_property: canGroup(draft) ? draft.group_by || null : null,
   };
 }
 

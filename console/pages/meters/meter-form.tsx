@@ -13,10 +13,10 @@ import {
   AGGREGATION_CHOICES,
   type AggregationChoice,
   BUCKET_SIZES,
+  canBucket,
+  canGroup,
+  hasValue,
   type MeterDraft,
-  needsValue,
-  takesBuckets,
-  takesGroups,
 } from './meter-draft.ts';
 import { METER_TEXTS } from './meter-texts.ts';
 import styles from './meters.module.css';
@@ -96,7 +96,7 @@ export function MeterForm({ draft, onDraft, errorAt }: MeterFormProps): ReactNod
           </div>
         </Radio.Group>
       </Section>
-      {needsValue(draft.type) && (
+      {hasValue(draft.type) && (
         <Section
           title={texts.value}
           end={
@@ -196,7 +196,7 @@ function ValueFields({
           error={errorAt('multiplier')}
         />
       )}
-      {takesBuckets(draft.type) && (
+      {canBucket(draft.type) && (
         <Select
           label={texts.buckets}
           allowDeselect={false}
@@ -209,7 +209,7 @@ function ValueFields({
           error={errorAt('bucket_size')}
         />
       )}
-      {takesGroups(draft) && (
+      {canGroup(draft) && (
         <Autocomplete
           label={texts.groupBy}
           description={texts.groupHint}

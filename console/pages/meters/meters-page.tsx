@@ -2,9 +2,11 @@
 import { Tabs } from '@mantine/core';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { formatCurl } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
 import { useGet } from '../../client/queries.ts';
 import { primaryButtonClass } from '../../components/button.tsx';
+import { CodeBlock } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { Empty, Failure, Loading } from '../../components/states.tsx';
@@ -12,6 +14,9 @@ import { Moment } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Definition } from './definition.tsx';
 import { METER_TEXTS } from './meter-texts.ts';
+
+/** A first meter, as the command of the empty page creates it. */
+const EXAMPLE = { name: 'Tokens', event_name: 'completion', aggregation: { type: 'SUM', field: 'tokens' } };
 
 const FROM = '/env/$environment_id/meters';
 
@@ -50,7 +55,8 @@ export function MetersPage(): ReactNode {
           <Empty title={texts.emptyArchived} />
         ) : (
           <Empty title={texts.empty} action={create}>
-            {texts.emptyHint}
+            <p>{texts.emptyHint}</p>
+            <CodeBlock label={texts.asCurl} code={formatCurl('POST', '/meters', EXAMPLE)} />
           </Empty>
         )
       ) : (

@@ -14,10 +14,10 @@ import type { PriceDraft } from './price-draft.ts';
 import styles from './price-editor.module.css';
 import {
   addScale,
-  averageCost,
   buildCurve,
+  computeAverage,
+  type PricedQuantity,
   type PriceScale,
-  type QuantityCost,
   scalePrice,
   subtractAmounts,
 } from './price-figures.ts';
@@ -28,7 +28,7 @@ type CostPanelProps = {
   quantity: string;
   onQuantity: (quantity: string) => void;
   scale: PriceScale;
-  costs: ReadonlyMap<string, QuantityCost>;
+  costs: ReadonlyMap<string, PricedQuantity>;
   quantities: readonly string[];
   error: Error | null;
   isLoading: boolean;
@@ -42,7 +42,7 @@ export function CostPanel(props: CostPanelProps): ReactNode {
   const next = cost && costs.get(addScale(quantity, scale));
   const show = (amount: string) => formatMoney(language, amount, draft.currency);
   const points = buildCurve(draft, quantities, costs);
-  const average = cost && averageCost(cost, scale);
+  const average = cost && computeAverage(cost, scale);
   // An error of a field stands at the field.
   const isElsewhere = error instanceof ApiError && error.field !== null && !error.field.startsWith('quantities');
   return (
@@ -86,7 +86,7 @@ export function CostPanel(props: CostPanelProps): ReactNode {
 }
 
 /** The one figure of the page. Its thread is the sum, tier by tier. */
-function CostFigure({ cost, draft }: { cost: QuantityCost; draft: PriceDraft }): ReactNode {
+function CostFigure({ cost, draft }: { cost: PricedQuantity; draft: PriceDraft }): ReactNode {
   const texts = useTexts(PRICE_TEXTS);
   const language = useLanguage();
   const { why } = useSearch({ strict: false }) as { why?: string };
@@ -122,7 +122,7 @@ function CostFigure({ cost, draft }: { cost: QuantityCost; draft: PriceDraft }):
 
 type PriceTexts = ReturnType<typeof useTexts<(typeof PRICE_TEXTS)['en']>>;
 
-function listSumRows(cost: QuantityCost, draft: PriceDraft, language: Language, texts: PriceTexts): SumRow[] {
+function listSumRows(cost: PricedQuantity, draft: PriceDraft, language: Language, texts: PriceTexts): SumRow[] {
   const count = (quantity: string) => formatQuantity(language, quantity);
   const money = (amount: string) => formatMoney(language, amount, null);
   return cost.lines.map((line, at) => {
@@ -138,7 +138,7 @@ function listSumRows(cost: QuantityCost, draft: PriceDraft, language: Language, 
     return {
       key: String(at),
       what: name,
-      times: `× ${showRate(line.unit_amount, language)}${flat}`,
+      times: `×\u00a0${showRate(line.unit_amount, language)}${flat}`,
       amount: money(line.amount),
     };
   });
@@ -147,5 +147,7 @@ function listSumRows(cost: QuantityCost, draft: PriceDraft, language: Language, 
 /** A small rate stands per million, as in the sums of invoices: × 3.00 / 1 M. */
 function showRate(rate: string, language: Language): string {
   const isSmall = /^0\.00/.test(rate) && /[1-9]/.test(rate);
-  return isSmall ? `${formatMoney(language, scalePrice(rate, 6), null)} / 1 M` : formatMoney(language, rate, null);
+  return isSmall
+    ? `${formatMoney(language, scalePrice(rate, 6), null)}\u00a0/\u00a01\u00a0M`
+    : formatMoney(language, rate, null);
 }

@@ -2,9 +2,9 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { api, dataFrom } from '../../client/client.ts';
 import { buildCostedPrice, type PriceDraft } from './price-draft.ts';
-import { addScale, listCurveQuantities, type PriceScale, type QuantityCost } from './price-figures.ts';
+import { addScale, listCurveQuantities, type PricedQuantity, type PriceScale } from './price-figures.ts';
 
-export type CostAnswer = { readonly quantities: readonly string[]; readonly items: readonly QuantityCost[] };
+export type CostAnswer = { readonly quantities: readonly string[]; readonly items: readonly PricedQuantity[] };
 
 /** Points of the curve, the chosen quantity, and the one a scale further. */
 export function addScaleQuantities(draft: PriceDraft, quantity: string, scale: PriceScale): string[] {

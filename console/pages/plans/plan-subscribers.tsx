@@ -64,7 +64,9 @@ export function PlanSubscribers({ plan }: { plan: PlanRecord }): ReactNode {
               width: '120px',
               narrow: 'end',
               cell: ({ subscription_status }) => (
-                <Chip tone={subscription_status === 'active' ? 'ok' : 'plain'}>{subscription_status}</Chip>
+                <Chip tone={subscription_status === 'active' ? 'ok' : 'plain'}>
+                  {texts.statusName(subscription_status)}
+                </Chip>
               ),
             },
             {

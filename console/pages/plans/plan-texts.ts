@@ -1,5 +1,15 @@
 import { defineTexts } from '../../texts/texts.ts';
 
+const DE_STATUSES: Record<string, string> = {
+  active: 'aktiv',
+  trialing: 'Probezeit',
+  draft: 'Entwurf',
+  cancelled: 'beendet',
+  paused: 'pausiert',
+  past_due: 'überfällig',
+  incomplete: 'unvollständig',
+};
+
 export const PLAN_TEXTS = defineTexts(
   {
     plans: 'Plans',
@@ -10,6 +20,7 @@ export const PLAN_TEXTS = defineTexts(
     createPlan: 'Create plan',
     empty: 'There is no plan yet',
     emptyHint: 'A plan groups prices under a name. Create one, then add its prices.',
+    asCurl: 'as curl',
     emptyArchived: 'No plan is archived',
     plan: 'Plan',
     name: 'Name',
@@ -53,7 +64,7 @@ export const PLAN_TEXTS = defineTexts(
     addEntitlement: 'Add an entitlement…',
     entitlementTitle: 'Add an entitlement',
     entitlementHint: 'Customers of the plan get the feature; an amount that is used within the limit is free.',
-    noFeatures: 'There is no feature yet. Create one with POST /v1/features.',
+    noFeatures: 'There is no feature yet. Create one:',
     limit: 'Limit, empty for none',
     reset: 'The limit resets',
     value: 'Value',
@@ -91,6 +102,7 @@ export const PLAN_TEXTS = defineTexts(
     allSubscriptions: (count: number) => `All ${count} subscriptions`,
     customer: 'Customer',
     status: 'Status',
+    statusName: (status: string) => status.replaceAll('_', ' '),
     running: 'Running period',
     upToDate: 'latest prices',
     behind: 'earlier prices',
@@ -125,6 +137,7 @@ export const PLAN_TEXTS = defineTexts(
       createPlan: 'Tarif anlegen',
       empty: 'Es gibt noch keinen Tarif',
       emptyHint: 'Ein Tarif fasst Preise unter einem Namen zusammen. Legen Sie einen an, dann seine Preise.',
+      asCurl: 'als curl',
       emptyArchived: 'Kein Tarif ist archiviert',
       plan: 'Tarif',
       name: 'Name',
@@ -170,7 +183,7 @@ export const PLAN_TEXTS = defineTexts(
       addEntitlement: 'Leistung hinzufügen…',
       entitlementTitle: 'Leistung hinzufügen',
       entitlementHint: 'Kunden des Tarifs bekommen das Merkmal; innerhalb der Grenze ist die Nutzung frei.',
-      noFeatures: 'Es gibt noch kein Merkmal. Legen Sie eines mit POST /v1/features an.',
+      noFeatures: 'Es gibt noch kein Merkmal. Legen Sie eines an:',
       limit: 'Grenze, leer für keine',
       reset: 'Die Grenze beginnt neu',
       value: 'Wert',
@@ -209,6 +222,7 @@ export const PLAN_TEXTS = defineTexts(
       allSubscriptions: (count) => `Alle ${count} Abonnements`,
       customer: 'Kunde',
       status: 'Status',
+      statusName: (status) => DE_STATUSES[status] ?? status.replaceAll('_', ' '),
       running: 'Laufende Periode',
       upToDate: 'neueste Preise',
       behind: 'frühere Preise',

@@ -3,9 +3,11 @@ import { Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { formatCurl } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
+import { CodeBlock } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { WithSheet } from '../../components/side-sheet.tsx';
@@ -74,7 +76,8 @@ export function PlansPage(): ReactNode {
           <Empty title={texts.emptyArchived} />
         ) : (
           <Empty title={texts.empty} action={create}>
-            {texts.emptyHint}
+            <p>{texts.emptyHint}</p>
+            <CodeBlock label={texts.asCurl} code={formatCurl('POST', '/plans', { name: 'Pro' })} />
           </Empty>
         )
       ) : (

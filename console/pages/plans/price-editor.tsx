@@ -27,11 +27,11 @@ import styles from './price-editor.module.css';
 import {
   chooseScale,
   indexCosts,
+  listTierTotals,
   type PriceScale,
   SCALES,
   scalePrice,
   suggestQuantity,
-  tierTotals,
 } from './price-figures.ts';
 import { PriceTerms } from './price-terms.tsx';
 import { PRICE_TEXTS } from './price-texts.ts';
@@ -165,7 +165,7 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
               onTiers={(tiers) => onDraft({ ...draft, tiers })}
               scale={scale}
               currency={draft.currency}
-              totals={tierTotals(draft, costs)}
+              totals={listTierTotals(draft, costs)}
               totalLabel={draft.model === 'volume' ? texts.costAtEnd : texts.tierTotal}
               errorAt={errorAt}
               isReadOnly={isReadOnly}

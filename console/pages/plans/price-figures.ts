@@ -23,13 +23,13 @@ export function chooseScale(draft: PriceDraft): PriceScale {
 }
 
 /** The priced answer of one quantity. */
-export type QuantityCost = {
+export type PricedQuantity = {
   readonly quantity: string;
   readonly amount: string;
   readonly amount_rounded: string;
-  readonly lines: readonly CostLine[];
+  readonly lines: readonly PricedTier[];
 };
-export type CostLine = {
+export type PricedTier = {
   readonly from: string;
   readonly up_to: string | null;
   readonly quantity: string;
@@ -103,7 +103,7 @@ export function addScale(quantity: string, power: PriceScale): string {
 }
 
 /** Cost of 10^power units on average, in six digits; null of quantity 0. */
-export function averageCost(cost: Pick<QuantityCost, 'quantity' | 'amount'>, power: PriceScale): string | null {
+export function computeAverage(cost: Pick<PricedQuantity, 'quantity' | 'amount'>, power: PriceScale): string | null {
   const quantity = new Decimal(cost.quantity);
   if (quantity.isZero()) return null;
   return new Decimal(cost.amount)
@@ -118,7 +118,7 @@ export function subtractAmounts(amount: string, subtracted: string): string {
 }
 
 /** Cost of each tier at its end, in the order of the tiers; null of the open one, and of those that are not known. */
-export function tierTotals(draft: PriceDraft, costs: ReadonlyMap<string, QuantityCost>): (string | null)[] {
+export function listTierTotals(draft: PriceDraft, costs: ReadonlyMap<string, PricedQuantity>): (string | null)[] {
   return draft.tiers.map(({ up_to }) => {
     const cost = up_to === '' ? undefined : costs.get(up_to);
     if (!cost) return null;
@@ -126,7 +126,11 @@ export function tierTotals(draft: PriceDraft, costs: ReadonlyMap<string, Quantit
   });
 }
 
-export function buildCurve(draft: PriceDraft, quantities: readonly string[], costs: ReadonlyMap<string, QuantityCost>) {
+export function buildCurve(
+  draft: PriceDraft,
+  quantities: readonly string[],
+  costs: ReadonlyMap<string, PricedQuantity>,
+) {
   const ends = new Set(isTiered(draft.model) ? draft.tiers.map(({ up_to }) => up_to) : []);
   const inOrder = [...quantities].sort((a, b) => new Decimal(a).comparedTo(b));
   return inOrder.flatMap((quantity): CurvePoint[] => {
@@ -136,6 +140,9 @@ export function buildCurve(draft: PriceDraft, quantities: readonly string[], cos
 }
 
 /** The costs of the answer by the text of their quantity in the request. */
-export function indexCosts(quantities: readonly string[], items: readonly QuantityCost[]): Map<string, QuantityCost> {
+export function indexCosts(
+  quantities: readonly string[],
+  items: readonly PricedQuantity[],
+): Map<string, PricedQuantity> {
   return new Map(items.map((item, at) => [quantities[at] ?? item.quantity, item]));
 }
