@@ -4,7 +4,7 @@
  */
 import { Modal } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { ApiError } from '../../client/client.ts';
@@ -36,12 +36,13 @@ type OptionGroup = { readonly key: string; readonly label: string; readonly opti
 
 export function SearchPalette({ onClose }: { onClose: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
+  const queries = useQueryClient();
   const [text, setText] = useState('');
   const search = useSearchResults(text.trim());
-  const groups = useOptionGroups(text.trim(), search.hits, onClose);
+  const toGroups = useOptionGroups(onClose);
+  const groups = toGroups(text.trim(), search.hits);
   const options = groups.flatMap((group) => group.options);
   const [chosen, setChosen] = useState<string | null>(null);
-  const [isOpening, setOpening] = useState(false);
   const list = useId();
   const active = options.find(({ key }) => key === chosen) ?? options[0];
   const run = (option: Option | undefined) => {
@@ -49,17 +50,17 @@ export function SearchPalette({ onClose }: { onClose: () => void }): ReactNode {
     onClose();
     option.run();
   };
-  useEffect(() => {
-    // Enter before the answer opens the first result as soon as it is there, as after pasting an id.
-    if (!isOpening || search.isPending) return;
-    setOpening(false);
-    run(active);
-  });
+  const latest = useRef(text);
+  /** Enter before the answer opens the best result as soon as it is there, as after pasting an id. */
+  const runBest = async () => {
+    const { items } = await queries.fetchQuery(searchQuery(text.trim()));
+    if (latest.current === text) run(toGroups(text.trim(), items)[0]?.options[0]);
+  };
   const onKeyDown = (event: KeyboardEvent) => {
     const at = options.findIndex(({ key }) => key === active?.key);
     const next = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + 6, PageUp: at - 6 }[event.key];
     if (event.key === 'Enter' && !event.nativeEvent.isComposing) {
-      if (search.isPending && chosen === null) setOpening(true);
+      if (search.isPending && chosen === null) void runBest().catch(() => undefined);
       else run(active);
     } else if (next !== undefined && options.length > 0) {
       const isStep = Math.abs(next - at) === 1;
@@ -101,7 +102,7 @@ export function SearchPalette({ onClose }: { onClose: () => void }): ReactNode {
               onChange={({ currentTarget }) => {
                 setText(currentTarget.value);
                 setChosen(null);
-                setOpening(false);
+                latest.current = currentTarget.value;
               }}
               onKeyDown={onKeyDown}
             />
@@ -168,6 +169,7 @@ function OptionRow({ id, option, isActive, onPoint, onRun }: OptionRowProps): Re
       ref={row}
       id={id}
       role="option"
+      tabIndex={-1}
       aria-selected={isActive}
       aria-disabled={Boolean(blocked) || undefined}
       className={`${styles.option} ${isActive ? styles.active : ''} ${blocked ? styles.blocked : ''}`}
@@ -192,11 +194,15 @@ function OptionRow({ id, option, isActive, onPoint, onRun }: OptionRowProps): Re
 
 type SearchResults = { hits: readonly SearchHit[]; isPending: boolean; error: Error | null };
 
+function searchQuery(q: string) {
+  return getQuery('/search', { query: { q, kinds: [...HIT_KINDS], limit: RESULTS_MAX } });
+}
+
 /** Asks while one types. A request whose text is out of date is aborted. */
 function useSearchResults(text: string): SearchResults {
   const [q] = useDebouncedValue(text, DEBOUNCE_MS);
   const answer = useQuery({
-    ...getQuery('/search', { query: { q, kinds: [...HIT_KINDS], limit: RESULTS_MAX } }),
+    ...searchQuery(q),
     enabled: q !== '',
     placeholderData: keepPreviousData,
     retry: false,
@@ -210,54 +216,59 @@ function useSearchResults(text: string): SearchResults {
 }
 
 /** Options in the order of the list: an action that is named, records, other actions; without a text the recent ones. */
-function useOptionGroups(text: string, hits: readonly SearchHit[], onClose: () => void): OptionGroup[] {
+function useOptionGroups(onClose: () => void): (text: string, hits: readonly SearchHit[]) => OptionGroup[] {
   const texts = useTexts(TEXTS);
   const { environment_id } = useParams({ from: '/env/$environment_id' });
   const openPath = useOpenPath();
-  const actions = filterActions(usePaletteActions(), text);
+  const all = usePaletteActions();
   const open = (record: RecordRef) => {
     saveRecent(environment_id, record);
     onClose();
     void findRecordPath(record).then(openPath);
   };
-  const showRecord = (record: RecordRef & Partial<SearchHit>): Option => ({
+  const toOption = (record: RecordRef & Partial<SearchHit>, isRecent = false): Option => ({
     key: `${record.kind}-${record.id}`,
     title: record.title,
-    subtitle: record.subtitle ?? (text === '' ? texts[record.kind as ShownKind] : null),
+    subtitle: isRecent
+      ? [texts[record.kind as ShownKind], record.subtitle].filter(Boolean).join(', ')
+      : record.subtitle,
     matched: toMatchedWord(record, texts),
     status: toStatusWord(record.status),
     isId: record.title === record.id || record.kind === 'invoice',
     run: () => open(record),
   });
-  const toGroups = (listed: readonly PaletteAction[]): OptionGroup[] =>
+  const toActionGroups = (actions: readonly PaletteAction[]): OptionGroup[] =>
     (['create', 'go', 'environment', 'settings'] as const)
       .map((group) => ({
         key: group,
         label: texts[group],
-        options: listed
+        options: actions
           .filter((action) => action.group === group)
           .map(({ key, label, blocked, run }) => ({ key, title: label, blocked: blocked ?? null, run })),
       }))
       .filter(({ options }) => options.length > 0);
-  if (text === '') {
-    const recent = loadRecent(environment_id).map(showRecord);
+  return (text, hits) => {
+    const actions = filterActions(all, text);
+    if (text === '') {
+      const recent = loadRecent(environment_id).map((record) => toOption(record, true));
+      return [
+        ...(recent.length > 0 ? [{ key: 'recent', label: texts.recent, options: recent }] : []),
+        ...toActionGroups(actions),
+      ];
+    }
+    const named = actions.filter((action) => isNamed(action, text));
+    const others = actions.filter((action) => !named.includes(action));
+    const records = groupHits(hits).map(({ kind, hits: members }) => ({
+      key: kind,
+      label: texts[kind],
+      options: members.map((hit) => toOption(hit)),
+    }));
     return [
-      ...(recent.length > 0 ? [{ key: 'recent', label: texts.recent, options: recent }] : []),
-      ...toGroups(actions),
+      ...toActionGroups(named).map((group) => ({ ...group, key: `named-${group.key}` })),
+      ...records,
+      ...toActionGroups(others),
     ];
-  }
-  const records = groupHits(hits).map(({ kind, hits: members }) => ({
-    key: kind,
-    label: texts[kind],
-    options: members.map(showRecord),
-  }));
-  const named = actions.filter((action) => isNamed(action, text));
-  const others = actions.filter((action) => !named.includes(action));
-  return [
-    ...toGroups(named).map((group) => ({ ...group, key: `named-${group.key}` })),
-    ...records,
-    ...toGroups(others),
-  ];
+  };
 }
 
 type SearchTexts = ReturnType<typeof useTexts<typeof TEXTS.en>>;
