@@ -33,7 +33,7 @@ export function SubscribedLines({ subscription }: { subscription: Subscription }
         columns={[
           {
             key: 'name',
-            header: texts.lines,
+            header: texts.line,
             width: 'minmax(130px, 2fr)',
             narrow: 'first',
             cell: (line) => <LineName line={line} />,

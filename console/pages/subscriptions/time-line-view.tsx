@@ -109,12 +109,14 @@ function Entry({ entry, subscription, onUndo, isLater = false }: EntryProps): Re
 }
 
 function UndoButton({ onUndo }: { onUndo: () => void }): ReactNode {
-  const { undo, mayNotWrite } = useTexts(PAGE_TEXTS);
+  const { undo } = useTexts(PAGE_TEXTS);
   const session = useSession();
   return (
-    <Button blocked={can(session, 'subscription', 'write') ? null : mayNotWrite} onClick={onUndo}>
-      {undo}
-    </Button>
+    can(session, 'subscription', 'write') && (
+      <button type="button" className={styles.linkish} onClick={onUndo}>
+        {undo}
+      </button>
+    )
   );
 }
 
