@@ -56,9 +56,13 @@ const BORDERS = {
   ...Object.fromEntries(ENTRANCES.map((entrance) => [entrance, entranceMayNotImport(entrance)])),
   console: [
     from(
-      ['storage', 'integrations', 'actions', 'process', 'commands', 'sql', 'tracing', 'api', 'pipeline', 'scheduler'],
-      'console speaks HTTP: of this repository it imports itself and what is pure in core.',
+      ['storage', 'integrations', 'actions', 'process', 'sql', 'tracing', 'api', 'pipeline', 'scheduler'],
+      'console speaks HTTP: of this repository it imports itself, the verifier and what is pure in core.',
     ),
+    {
+      regex: '^\\.[./]*/commands/.*\\.ts$',
+      message: `Of commands, console imports the verifier of invoices alone, which is no TypeScript. ${SEE}`,
+    },
     NO_STORES,
     NO_TESTS,
     DECIMAL,

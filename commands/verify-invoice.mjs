@@ -224,10 +224,14 @@ export function instant(text) {
 // The tree of RFC 9162, 2.1.
 
 const sha256 = (...parts) => hash('sha256', Buffer.concat(parts), 'buffer');
-const LEAF = Buffer.of(0);
-const NODE = Buffer.of(1);
-const netstring = (text) => `${Buffer.byteLength(text)}:${text},`;
-const leafHash = (fields) => sha256(LEAF, Buffer.from(fields.map(netstring).join('')));
+const LEAF = Uint8Array.of(0);
+const NODE = Uint8Array.of(1);
+const utf8 = new TextEncoder();
+const byteLength = globalThis.Buffer?.byteLength ?? ((text) => utf8.encode(text).length);
+const netstring = (text) => `${byteLength(text)}:${text},`;
+const leafBytes = (fields) => utf8.encode(fields.map(netstring).join(''));
+const toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+const fromHex = (text) => Uint8Array.from(text.matchAll(/[0-9a-f]{2}/giy), ([digits]) => Number.parseInt(digits, 16));
 
 class Tree {
   size = 0;
@@ -243,9 +247,7 @@ class Tree {
   }
   root() {
     const [last, ...others] = this.subtrees.map(({ hash }) => hash).reverse();
-    return (last === undefined ? sha256() : others.reduce((right, left) => sha256(NODE, left, right), last)).toString(
-      'hex',
-    );
+    return toHex(last === undefined ? sha256() : others.reduce((right, left) => sha256(NODE, left, right), last));
   }
 }
 
@@ -808,7 +810,7 @@ class LineEvents {
       if (order === 0) return false;
     }
     this.last = event;
-    this.tree.add(leafHash([event.id, String(event.time), event.customer, text, group]));
+    this.tree.add(sha256(LEAF, leafBytes([event.id, String(event.time), event.customer, text, group])));
     this.whole.add(event.time, value, group);
     this.level?.add(event.time, value, this.leaves(event.customer));
     for (const limit of this.limits) for (const stretch of limit) stretch?.add(event.time, value, group);
@@ -3144,8 +3146,11 @@ const EVENT_DOCUMENT = {
   ],
 };
 
-/** Checks that one event is in the trees of its lines: from its leaf to the roots in the document. */
-export function verifyEvent(proof, shown) {
+/**
+ * Checks that one event is in the trees of its lines: from its leaf to the roots in the document. `digest` is SHA-256 of several byte
+ * arrays; that of a browser is asynchronous.
+ */
+export async function verifyEvent(proof, shown, digest = sha256) {
   const report = new Report();
   checkShape(EVENT_DOCUMENT, shown, '', report);
   if (report.differences.length > 0) return report;
@@ -3155,8 +3160,9 @@ export function verifyEvent(proof, shown) {
   for (const { line_id, leaf, leaf_hash, path, root, index, event_count } of lines) {
     const seal = proof.lines.find(({ line }) => line.id === line_id)?.seal;
     report.same(line_id, 'leaf.event_id', leaf.event_id, event_id);
-    let hash = leafHash([leaf.event_id, leaf.timestamp_us, leaf.external_customer_id, leaf.value, leaf.group]);
-    report.same(line_id, 'leaf_hash', leaf_hash, hash.toString('hex'));
+    const fields = [leaf.event_id, leaf.timestamp_us, leaf.external_customer_id, leaf.value, leaf.group];
+    let hash = await digest(LEAF, leafBytes(fields));
+    report.same(line_id, 'leaf_hash', leaf_hash, toHex(hash));
     report.same(line_id, 'event_count', event_count, seal?.event_count);
     if (!(index >= 0 && index < event_count)) {
       report.differs(line_id, 'index', index, `less than ${event_count}`);
@@ -3166,10 +3172,10 @@ export function verifyEvent(proof, shown) {
     const sides = sidesOf(index, event_count);
     report.same(line_id, 'path: sides', path.map(({ side }) => side).join(), sides.join());
     for (const [step, side] of sides.entries()) {
-      const other = Buffer.from(path[step]?.hash ?? '', 'hex');
-      hash = side === 'left' ? sha256(NODE, other, hash) : sha256(NODE, hash, other);
+      const other = fromHex(path[step]?.hash ?? '');
+      hash = await (side === 'left' ? digest(NODE, other, hash) : digest(NODE, hash, other));
     }
-    report.same(line_id, 'root', root, hash.toString('hex'));
+    report.same(line_id, 'root', root, toHex(hash));
     report.same(line_id, 'root in the proof of the invoice', seal?.root, root);
   }
   if (lines.length === 0) report.differs('event', 'lines', 'none', 'at least one');
@@ -3236,7 +3242,7 @@ async function main(args) {
     const lines = () => createInterface({ input: createReadStream(eventsFile), crlfDelay: Number.POSITIVE_INFINITY });
     const report = await verify(proof, eventsFile === undefined ? null : lines);
     if (eventFile !== undefined) {
-      const { differences } = verifyEvent(proof, JSON.parse(readFileSync(eventFile, 'utf8')));
+      const { differences } = await verifyEvent(proof, JSON.parse(readFileSync(eventFile, 'utf8')));
       report.differences.push(...differences);
     }
     console.log(printed(proof, report));
@@ -3247,8 +3253,9 @@ async function main(args) {
   }
 }
 
-const isCommand =
-  process.argv[1] !== undefined && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href;
+// The console imports this file into a browser, which has no process.
+const file = globalThis.process?.argv[1];
+const isCommand = file !== undefined && import.meta.url === pathToFileURL(realpathSync(file)).href;
 if (isCommand)
   void main(process.argv.slice(2)).then((code) => {
     process.exitCode = code;

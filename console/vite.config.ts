@@ -8,6 +8,15 @@ const API = process.env.FARTHING_URL ?? 'http://127.0.0.1:8080';
 export default defineConfig({
   root: import.meta.dirname,
   plugins: [react()],
+  // The verifier of invoices runs in the browser, too, without the parts of Node that it has for files.
+  resolve: {
+    alias: [
+      {
+        find: /^node:(crypto|fs|readline|url)$/,
+        replacement: `${import.meta.dirname}/pages/invoices/proof/node-parts.ts`,
+      },
+    ],
+  },
   html: { cspNonce: '__NONCE__' },
   build: {
     outDir: '../console-dist/next',

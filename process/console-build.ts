@@ -20,6 +20,7 @@ import {
 /** Builds the console if its build is missing or stale. Returns whether it was built. */
 export async function buildConsole(root: string): Promise<boolean> {
   if (isConsoleCurrent(root)) return false;
+  const before = computeBuildKey(root, []);
   const target = getBuildFolder(root);
   mkdirSync(target, { recursive: true });
   const folder = join(target, `${UNFINISHED}${process.pid}`);
@@ -28,6 +29,8 @@ export async function buildConsole(root: string): Promise<boolean> {
   try {
     const sources = await runVite(root, folder);
     await compressFiles(folder);
+    // A source was changed meanwhile, so the files may be of either state.
+    if (computeBuildKey(root, []) !== before) return await buildConsole(root);
     const build = { key: computeBuildKey(root, sources), sources };
     const previous = readConsoleBuild(root);
     publishBuild(target, folder, build);

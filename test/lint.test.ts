@@ -49,6 +49,8 @@ const CASES: [file: string, text: string, rule: string | null][] = [
   ['api/loose.ts', 'export const f = (a: unknown) => a == null;', 'eslint(eqeqeq)'],
   ['api/any.ts', 'export const f = (a: any) => a;', 'typescript(no-explicit-any)'],
   ['test/any.ts', 'export const f = (a: any) => a;', 'typescript(no-explicit-any)'],
+  ['console/verifies.ts', "import { f } from '../commands/verify-invoice.mjs';\nexport const g = f;", null],
+  ['console/audits.ts', "import { f } from '../commands/audit.ts';\nexport const g = f;", RESTRICTED],
   ['api/talks.ts', "console.log('here');", 'eslint(no-console)'],
   ['api/main.ts', "console.log('http://localhost');", null],
   [

@@ -4,15 +4,17 @@ import styles from './figures.module.css';
 import { formatQuantity, splitMoney } from './format.ts';
 
 /**
- * An amount of money. The minor units are lighter where the amount is one unit or more. Without `currency` (a table names it once) only
- * the number stands. An amount that is not known is "–", never 0.
+ * An amount of money. The minor units are lighter where the amount is one unit or more. Without `currency`, or if it `isBare` (the table
+ * names the currency), only the number stands. An amount that is not known is "–", never 0.
  */
 export function Money({
   amount,
   currency = null,
+  isBare = false,
 }: {
   amount: string | null | undefined;
   currency?: string | null;
+  isBare?: boolean;
 }): ReactNode {
   const language = useLanguage();
   if (amount === null || amount === undefined) return <Unknown />;
@@ -21,10 +23,10 @@ export function Money({
   return (
     <span className={styles.figure}>
       {sign}
-      {!isSymbolLast && symbol}
+      {!isSymbolLast && !isBare && symbol}
       {major}
       <span className={isWhole ? styles.minor : undefined}>{minor}</span>
-      {isSymbolLast && symbol !== '' && ` ${symbol}`}
+      {isSymbolLast && !isBare && symbol !== '' && ` ${symbol}`}
     </span>
   );
 }
@@ -44,9 +46,9 @@ export function Quantity({ value, unit }: { value: string | null | undefined; un
 /** The one figure of a page. */
 export function BigMoney(props: { amount: string | null | undefined; currency?: string | null }): ReactNode {
   return (
-    <div className={styles.big}>
+    <span className={styles.big}>
       <Money {...props} />
-    </div>
+    </span>
   );
 }
 

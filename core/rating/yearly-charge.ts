@@ -12,7 +12,7 @@ const PER_YEAR = { DAILY: 365, WEEKLY: 52, MONTHLY: 12, QUARTERLY: 4, HALF_YEARL
 type RecurringItem = Pick<PricedItem, 'price' | 'quantity' | 'billing_period' | 'billing_period_count'>;
 
 /** Monthly amount of a fixed charge, rounded like a line. */
-export function monthlyCharge(item: RecurringItem, currency: string): Decimal {
+export function computeMonthlyCharge(item: RecurringItem, currency: string): Decimal {
   return roundMoney(yearlyCharge(item).dividedBy(12), currency);
 }
 

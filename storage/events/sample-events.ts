@@ -10,7 +10,7 @@ import type { FoundEvent } from './find-events.ts';
 /** Events that a listener wants; null selects all. */
 export type SampleFilter = { readonly event_name: string | null; readonly external_customer_id: string | null };
 
-export type OffsetRange = { readonly partition: number; readonly from: bigint; readonly to: bigint };
+export type NewOffsets = { readonly partition: number; readonly from: bigint; readonly to: bigint };
 
 export type EventSample = {
   /** Newest receipt first. */
@@ -39,7 +39,7 @@ type SampledEvent = [
 ];
 
 type SampleQuery = {
-  readonly ranges: readonly OffsetRange[];
+  readonly ranges: readonly NewOffsets[];
   readonly filters: readonly SampleFilter[];
   readonly sample_size: number;
   readonly bounds: QueryBounds;

@@ -4,7 +4,7 @@
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
-import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
+import { type ClickHouseClient, loadRows, SMALL_ANSWER } from '../clickhouse/clickhouse.ts';
 import { type QueryBounds, runAsSmall } from '../concurrency/query-bounds.ts';
 
 /** Position in the list. Meters that cannot use one event follow each other by id. */
@@ -103,6 +103,7 @@ export async function loadEventNames(
       query: `select event_id, event_name, external_customer_id from event_identities
                where id_hash in {hashes:Array(UInt64)} and ${SCOPE}`,
       params: { ...toScopeParams(scope), hashes },
+      settings: SMALL_ANSWER,
     },
   );
   return new Map(rows.map(({ event_id, ...names }) => [event_id, names]));

@@ -115,8 +115,8 @@ export type SearchHit = RankedHit & {
   readonly plan_id: string | null;
 };
 
-/** A trigram has three characters, so the middle of a name is found by an index only for such a text. */
-const INDEXED_PART_MIN = 3;
+/** A trigram is of three letters or digits, so an index finds the middle of a name only for a text with as many in a row. */
+const TRIGRAM = /[\p{L}\p{N}]{3}/u;
 
 /** Finds up to `limit` records per kind, field and rank. A whole id also finds an archived record. */
 export async function searchRecords(
@@ -159,7 +159,7 @@ function buildFieldQueries(kind: SearchRecordKind, { lower }: SearchTerm): (fiel
     // The order by bytes is that of the index, in which the text itself comes before longer ones.
     const prefix = `${select(`case when lower(${column}) = :lower then 0 else 1 end`)}
              and lower(${column}) like :prefix order by lower(${column}) using ~<~, id limit :limit`;
-    if (by === 'prefix' || lower.length < INDEXED_PART_MIN) return [prefix];
+    if (by === 'prefix' || !TRIGRAM.test(lower)) return [prefix];
     const inside = `${select('2')} and lower(${column}) like :contains order by created_at desc, id desc limit :limit`;
     return [prefix, inside];
   };

@@ -69,6 +69,10 @@ const PREVIEWS = [
   'summarizeCustomers',
   'summarizePlans',
   'search',
+  'getPriceCost',
+  'previewInvoicePdf',
+  'previewEventVoid',
+  'previewEventReplacement',
 ];
 
 describe('the examples of the documentation', () => {
@@ -244,6 +248,7 @@ describe('the examples of the documentation', () => {
     await ask('getPlan', { id: id('plan') });
     await ask('createPrice');
     await ask('createPricesBulk');
+    await ask('getPriceCost');
     await ask('getPriceByLookupKey', { lookup_key: 'pro_base' });
     await ask('updatePrice', { id: id('price') });
     await ask('getPrice', { id: id('price', 2) });
@@ -312,6 +317,9 @@ describe('the examples of the documentation', () => {
     await ask('listDeadLetters');
     await ask('getAttention');
     await ask('replayDeadLetters');
+    await world.waitForPipeline();
+    await ask('previewEventVoid', { id: 'call-5' });
+    await ask('previewEventReplacement', { id: 'call-1' });
     await ask('voidEvent', { id: 'call-5' });
     await ask('replaceEvent', { id: 'call-1' });
     await world.waitForPipeline();
@@ -319,6 +327,7 @@ describe('the examples of the documentation', () => {
     await ask('getEventsMonitoring');
     await ask('listEventNames');
     await ask('listEventProperties', { query: 'event_name=api_call' });
+    await ask('getEventThread', { id: 'call-2' });
   }
 
   async function whatItCosts() {
@@ -353,6 +362,7 @@ describe('the examples of the documentation', () => {
     await ask('getInvoice', { id: id('inv', 2) });
     await ask('getInvoicePdf', { id: id('inv', 2), query: 'url=true' });
     await ask('updateInvoicePaymentStatus', { id: id('inv', 2) });
+    await ask('previewInvoicePdf');
     await ask('previewOneOffInvoice');
     await ask('createInvoice');
     await send('POST', `/invoices/${id('inv', 3)}/finalize`);
@@ -797,6 +807,7 @@ describe('the examples of the documentation', () => {
     const invoice = id('inv', 2);
     const january = 'start_time=2026-01-01T00:00:00Z&end_time=2026-02-01T00:00:00Z';
     await ask('exportUsage', { query: january });
+    await ask('streamEvents', { query: 'event_name=api_call' });
     await ask('exportRecords', { entity_type: 'events', query: january });
     const path = `/invoices/${invoice}/proof/events` as const;
     const lines = await fetch(`${world.api.url}/v1${ids.asMade(path)}`, { headers: { 'x-api-key': world.api.key } });

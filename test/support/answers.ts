@@ -166,6 +166,7 @@ import { CheckAnswer, ReservationAnswer, ReservationListAnswer } from '../../api
 import { TestClockAnswer, TestClockListAnswer } from '../../api/schedule/test-clocks/schema.ts';
 import {
   AddedLineItemAnswer,
+  PreviewSubscriptionAnswer,
   SubscriptionAnswer,
   SubscriptionAnswerV2,
   SubscriptionLineItemAnswer,
@@ -346,7 +347,7 @@ export const ANSWERS = {
   'POST /subscriptions/:id/activate': SubscriptionAnswer,
   'POST /subscriptions/:id/cancel': CancelSubscriptionAnswer,
   'POST /subscriptions/:id/cancel/preview': CancelSubscriptionPreviewAnswer,
-  'POST /subscriptions/preview': SubscriptionAnswer,
+  'POST /subscriptions/preview': PreviewSubscriptionAnswer,
   'POST /subscriptions/:id/modify/preview': ModifySubscriptionAnswer,
   'POST /subscriptions/:id/modify/execute': ModifySubscriptionAnswer,
   'GET /subscriptions/schedules': SchedulesAnswer,

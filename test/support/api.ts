@@ -168,10 +168,18 @@ async function send(
     },
     sent,
   });
-  const text = await textOf(response);
+  const isStream = response.headers['content-type']?.startsWith('text/event-stream');
+  const text = await (isStream ? readFirstPart(response) : textOf(response));
   const { statusCode: status = 0 } = response;
   const answered = headersOf(response);
   return { status, headers: answered, body: parsed(text, answered), text };
+}
+
+/** Reads the beginning of a stream, which has no end, and closes it. */
+async function readFirstPart(response: IncomingMessage): Promise<string> {
+  const [part] = (await once(response, 'data')) as [Buffer];
+  response.destroy();
+  return part.toString('utf8');
 }
 
 /** Encodes a body. If it were a text, Node would send the headers in the encoding of the text. */

@@ -2,7 +2,10 @@
 import type { Database } from '../../storage/foundation/stores.ts';
 
 /** Progress of the running pipeline and last use of keys, which change without the request. */
-const OTHERS = ['slices', 'slice_ledger', 'secrets', 'graphile_worker', 'told_slices_wanted'];
+const OTHERS = ['slices', 'slice_ledger', 'log_partitions', 'log_consumers', 'secrets', 'told_slices_wanted'];
+
+/** Sequences that only order rows. Every rolled-back transaction leaves gaps in them (docs/decisions/0037-previews.md). */
+export const SEQUENCES_WITH_GAPS = ['public.system_events_sequence_seq', 'public.revenue_outbox_id_seq'];
 
 export async function readTraces(database: Database): Promise<Record<string, string>> {
   const { rows: tables } = await database.raw<{ rows: { name: string }[] }>(

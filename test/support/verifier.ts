@@ -16,7 +16,7 @@ export type Verdict = {
 
 type Verifier = {
   verify(proof: unknown, events?: (() => Iterable<string>) | null): Promise<Verdict>;
-  verifyEvent(proof: unknown, event: unknown): Verdict;
+  verifyEvent(proof: unknown, event: unknown): Promise<Verdict>;
   windowAt(at: number, size: string, grid: { timezone: string; anchor: number }): { start: number; end: number };
   quantity(property: unknown): bigint | undefined;
   compiledExpression(text: string): (properties: ReadonlyMap<string, unknown>) => bigint | undefined;

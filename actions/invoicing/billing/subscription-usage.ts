@@ -80,7 +80,7 @@ export async function loadSubscriptionUsage(
 }
 
 /** Usage and charges of the periods that contain an event, without the event and with it. */
-export type UsageAroundEvent = { readonly before: SubscriptionUsage; readonly after: SubscriptionUsage };
+type UsageAroundEvent = { readonly before: SubscriptionUsage; readonly after: SubscriptionUsage };
 
 /** Loads the usage of the period of each item in which the event lies, twice: as if it had not been sent, and as it is. */
 export async function loadUsageAroundEvent(

@@ -7,7 +7,7 @@ import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant, toMs, toUs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import { windowAt } from '../../../core/foundation/time/window.ts';
-import { type ChargeDifference, compareCharges } from '../../../core/rating/charge-difference.ts';
+import { compareCharges, type EventCost } from '../../../core/rating/event-cost.ts';
 import { chargeKey } from '../../../core/rating/plan-invoice.ts';
 import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import type { FoundEvent } from '../../../storage/events/find-events.ts';
@@ -55,7 +55,7 @@ type ThreadMeter = {
   readonly is_priced: boolean;
 };
 
-type ThreadCharge = ChargeDifference<SubscriptionUsageCharge> & { readonly subscription: SubscriptionModel };
+type ThreadCharge = EventCost<SubscriptionUsageCharge> & { readonly subscription: SubscriptionModel };
 
 type ThreadInvoice = {
   readonly subscription_id: string;

@@ -3,7 +3,7 @@ import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { notFound } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { monthlyCharge } from '../../../core/rating/yearly-charge.ts';
+import { computeMonthlyCharge } from '../../../core/rating/yearly-charge.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { PlanModel } from '../../../storage/models/catalog/plan.ts';
@@ -68,7 +68,7 @@ export async function summarizePlans(
   const prices = await PriceModel.byId(scope, price_ids, database);
   const monthly = charges.map(({ plan_id, currency, count, price_id, quantity, ...period }) => {
     const price = requireRecord(prices, price_id, 'price');
-    const each = monthlyCharge({ price, quantity: new Decimal(quantity), ...period }, currency);
+    const each = computeMonthlyCharge({ price, quantity: new Decimal(quantity), ...period }, currency);
     return { plan_id, currency, amount: each.times(count) };
   });
   const byPlan = groupBy(monthly, ({ plan_id }) => plan_id);

@@ -9,7 +9,7 @@ import { properties as propertiesIn } from '../../../core/metering/event-text.ts
 import { compileMeters } from '../../../core/metering/match.ts';
 import {
   type EventSample,
-  type OffsetRange,
+  type NewOffsets,
   type SampleFilter,
   sampleEvents,
 } from '../../../storage/events/sample-events.ts';
@@ -22,7 +22,7 @@ import { formatEventJson } from './event-json.ts';
 
 type FeedServices = Pick<Services, 'postgres' | 'clickhouse' | 'logger'>;
 
-export type FeedListener = {
+type FeedListener = {
   readonly filter: SampleFilter;
   /** Receives the JSON of a sample; returns false if it was skipped. */
   send(message: EventsMessage): boolean;
@@ -39,7 +39,7 @@ export type EventsMessage = {
 
 const READ_INTERVAL_MS = 1_000;
 /** Maximum number of events in a message. */
-export const SAMPLE_SIZE = 20;
+const SAMPLE_SIZE = 20;
 /** Maximum number of streams of an environment, and of their different filters, each of which adds to the statement. */
 const LISTENERS_MAX = 200;
 const FILTERS_MAX = 20;
@@ -125,7 +125,7 @@ class EventFeed {
     }
   }
 
-  #sample(ranges: readonly OffsetRange[], filters: readonly SampleFilter[]): Promise<EventSample[]> {
+  #sample(ranges: readonly NewOffsets[], filters: readonly SampleFilter[]): Promise<EventSample[]> {
     const { tenant_id } = this.#scope;
     const bounds = { asker: tenant_id, signal: this.#stop.signal, spent: { work: 0 } };
     return sampleEvents(this.#services.clickhouse, this.#scope, { ranges, filters, sample_size: SAMPLE_SIZE, bounds });
@@ -166,7 +166,7 @@ function toFilterKey({ event_name, external_customer_id }: SampleFilter): string
 }
 
 /** A partition without an earlier offset was added since, and is new from its first record on. */
-function listNewRanges(before: ReadonlyMap<number, bigint>, after: ReadonlyMap<number, bigint>): OffsetRange[] {
+function listNewRanges(before: ReadonlyMap<number, bigint>, after: ReadonlyMap<number, bigint>): NewOffsets[] {
   return [...after]
     .map(([partition, to]) => ({ partition, from: before.get(partition) ?? 0n, to }))
     .filter(({ from, to }) => to > from);

@@ -20,7 +20,7 @@ const UncountedFields = uncountedEventShape.extend({
   }),
 });
 
-export const UncountedEventAnswer = UncountedFields.extend({
+const UncountedEventAnswer = UncountedFields.extend({
   properties: z
     .record(z.string(), z.unknown())
     .nullable()

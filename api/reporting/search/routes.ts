@@ -52,7 +52,7 @@ export const searchRoutes: Route[] = [
     description:
       'Finds records by id, number, email address, external id, key or name, and events by their whole id. Equal fields ' +
       'come first, then fields that begin with the text, then names that contain it. Names of customers are searched ' +
-      'inside from three characters on. Kinds that the caller may not read are omitted: ' +
+      'inside only for a text with three letters or digits in a row. Kinds that the caller may not read are omitted: ' +
       '[search](/docs/rules/records.md#search).',
     tag: 'Search',
     access: 'event:read',

@@ -38,7 +38,7 @@ const CustomerSummary = z
         'invoiced is not deducted.',
     }),
   })
-  .meta({ id: 'CustomerTotals' });
+  .meta({ id: 'CustomerSummaryItem' });
 
 export const CustomerSummariesAnswer = z
   .object({ items: z.array(CustomerSummary).meta({ description: 'One item per customer, in the requested order.' }) })
@@ -58,7 +58,7 @@ const PlanSummary = z
         'if nothing recurs.',
     }),
   })
-  .meta({ id: 'PlanTotals' });
+  .meta({ id: 'PlanSummaryItem' });
 
 export const PlanSummariesAnswer = z
   .object({ items: z.array(PlanSummary).meta({ description: 'One item per plan, in the requested order.' }) })

@@ -7,7 +7,7 @@ import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import { groupBy } from '../../foundation/group-by.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
 import type { PricedItem } from '../../rating/line-amount.ts';
-import { monthlyCharge } from '../../rating/yearly-charge.ts';
+import { computeMonthlyCharge } from '../../rating/yearly-charge.ts';
 import type { InvoiceStatus } from '../invoice/record.ts';
 import { deriveServicePeriod, type EarnedLine, toRevenueKind } from './line.ts';
 import { isPrepayment } from './prepayment.ts';
@@ -99,6 +99,6 @@ export function buildRecurringRow(
   const starts_at = item.start_ms;
   const ends_at = Math.min(item.end_ms ?? NEVER, end_ms ?? NEVER);
   const isCharged = is_charged && item.price_type === 'FIXED' && starts_at < ends_at;
-  const monthly = isCharged ? monthlyCharge(item, currency) : ZERO;
+  const monthly = isCharged ? computeMonthlyCharge(item, currency) : ZERO;
   return { line_item_id: item.id, customer_id, currency, starts_at, ends_at: Math.max(starts_at, ends_at), monthly };
 }

@@ -3,8 +3,8 @@ import { measure } from '../compiled-meter.ts';
 import type { MeteredEvent } from '../contribution.ts';
 import { type MeterIndex, matches } from '../match.ts';
 
-export const COUNT_STATUSES = ['counted', 'unusable', 'unmatched'] as const;
-export type CountStatus = (typeof COUNT_STATUSES)[number];
+/** `unusable`: a meter accepts the event, and none can use its value. `unmatched`: no meter accepts it. */
+type CountStatus = 'counted' | 'unusable' | 'unmatched';
 
 export function deriveCountStatus(
   meters: MeterIndex,

@@ -1,7 +1,8 @@
 /** A preview of a change is what the change then answers, and writes nothing (docs/rules/invoices.md, "Preview and invoice agree"). */
 import { expect } from 'chai';
-import { countHeldLocks, listChanged, readTraces } from '../../support/traces.ts';
-import { fixed, startWorld, usage, type World } from '../../support/world.ts';
+import type { Invoice } from '../../support/answers.ts';
+import { countHeldLocks, listChanged, readTraces, SEQUENCES_WITH_GAPS } from '../../support/traces.ts';
+import { fixed, startWorld, summarizeInvoice, usage, type World } from '../../support/world.ts';
 
 /** An answer without what a preview leaves open: ids, numbers, and keys that are made of ids. */
 function toOpenText(answer: object): object {
@@ -57,7 +58,8 @@ describe('previews of changes', () => {
     const before = await readTraces(postgres);
     const known = listIds(await loadAll());
     const preview = await world.post<object>(paths[0], body);
-    expect(listChanged(before, await readTraces(postgres))).to.deep.equal([]);
+    const changed = listChanged(before, await readTraces(postgres));
+    expect(changed.filter((name) => !SEQUENCES_WITH_GAPS.includes(name))).to.deep.equal([]);
     expect(await countHeldLocks(postgres)).to.equal(0);
     for (const id of listIds(preview)) expect(known, id).to.include(id);
     const made = await world.post<object>(paths[1], body);
@@ -94,17 +96,10 @@ describe('previews of changes', () => {
   });
 
   /** The next invoice of a preview is the previewed one of the created subscription. */
-  async function expectNext(next_invoice: object | null | undefined, id: string): Promise<void> {
-    const {
-      subscription: _of,
-      customer: _to,
-      ...own
-    } = await world.post<Record<string, unknown>>('/invoices/preview', {
-      subscription_id: id,
-    });
-    const expected = toOpenText(own) as Record<string, unknown>;
-    for (const [field, value] of Object.entries(next_invoice!))
-      if (field in expected) expect(value, field).to.deep.equal(expected[field]);
+  async function expectNext(next_invoice: object | null | undefined, subscription_id: string): Promise<void> {
+    const own = await world.post('/invoices/preview', { subscription_id });
+    const summarize = (invoice: Invoice) => [invoice.billing_reason, invoice.total_tax, summarizeInvoice(invoice)];
+    expect(summarize(next_invoice as Invoice)).to.deep.equal(summarize(own));
   }
 
   it('a new subscription with a trial, a shortened first period, or a later start', async () => {

@@ -153,6 +153,25 @@ describe('events: the thread of an event', () => {
     });
   });
 
+  it('the event of a customer whose usage a parent pays, on the subscription of the parent', async () => {
+    await world.customer('branch');
+    const inheritance = { external_customer_ids_to_inherit_subscription: ['branch'] };
+    await world.subscribe('company', 'Pro', { inheritance });
+    await world.send([
+      event('own', { external_customer_id: 'company', timestamp: '2026-03-15T12:00:01Z' }),
+      event('joined', { external_customer_id: 'branch', timestamp: '2026-03-15T12:00:02Z' }),
+    ]);
+    await world.waitForPipeline();
+    const thread = await follow(world, 'joined');
+    expect(thread).to.include({ status: 'counted', reason: null });
+    const [charge] = thread.charges;
+    expect(charge).to.include({ subscription_id: world.id('subscription company'), before: '60', after: '113' });
+    // The usage of the customer is its own, and the charge is that of the whole family.
+    const sum = thread.meters.find(({ name }: { name: string }) => name === 'completion');
+    expect(sum).to.include({ before: '0', after: '60' });
+    expect(thread.next_invoice!.amount).to.equal((await world.preview('company')).total);
+  });
+
   it('401 without a key, 403 for a key that may not read events', async () => {
     const path = '/events/second/thread';
     expect((await world.api.request('GET', path, { key: null })).status).to.equal(401);

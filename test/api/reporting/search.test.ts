@@ -84,7 +84,8 @@ describe('search', () => {
     expect(await show('100% l')).to.deep.equal(['customer Acme 100% Ltd by name']);
     expect(await show('10_%')).to.deep.equal([]);
     expect(await show('x_1')).to.deep.equal(['customer Big acme_group by external_id']);
-    expect(await show('e_g')).to.deep.equal(['customer Big acme_group by name']);
+    expect(await show('e_gro')).to.deep.equal(['customer Big acme_group by name']);
+    expect(await show('eXgro')).to.deep.equal([]);
     expect(await show('\\')).to.deep.equal([]);
   });
 

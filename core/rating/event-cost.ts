@@ -13,7 +13,7 @@ type ComparedCharge = LineAmount & {
   readonly service: Period;
 };
 
-export type ChargeDifference<Charge extends ComparedCharge> = {
+export type EventCost<Charge extends ComparedCharge> = {
   /** The charge with the event. */
   readonly charge: Charge;
   readonly quantity_before: Decimal;
@@ -32,7 +32,7 @@ export type ChargeDifference<Charge extends ComparedCharge> = {
 export function compareCharges<Charge extends ComparedCharge>(
   before: readonly Charge[],
   after: readonly Charge[],
-): ChargeDifference<Charge>[] {
+): EventCost<Charge>[] {
   const earlier = groupBy(before, ({ item, service }) => chargeKey(item.id, service));
   return [...groupBy(after, ({ item, service }) => chargeKey(item.id, service))].map(([key, lines]) => {
     const others = earlier.get(key) ?? [];
@@ -59,7 +59,7 @@ function computeCost(lines: readonly ComparedCharge[]): Decimal {
   );
 }
 
-type Step = {
+type CostStep = {
   readonly tier: number | null;
   readonly unit_amount: string;
   readonly units: Decimal;
@@ -67,7 +67,7 @@ type Step = {
 };
 
 /** Lists the units and fixed amounts that the event adds to each tier at each unit price, in the order of the tiers. */
-function listSteps(before: readonly ComparedCharge[], after: readonly ComparedCharge[]): Step[] {
+function listSteps(before: readonly ComparedCharge[], after: readonly ComparedCharge[]): CostStep[] {
   const parts = [...before.flatMap((line) => toSteps(line, -1)), ...after.flatMap((line) => toSteps(line, 1))];
   return [...groupBy(parts, ({ tier, unit_amount }) => `${tier} ${unit_amount}`).values()]
     .map((same) => ({
@@ -79,12 +79,12 @@ function listSteps(before: readonly ComparedCharge[], after: readonly ComparedCh
     .sort((a, b) => (a.tier ?? 0) - (b.tier ?? 0));
 }
 
-type PartText = { tier: number | null; units: string; unit_amount: string; flat_amount: string };
+type CostPartText = { tier: number | null; units: string; unit_amount: string; flat_amount: string };
 
-function toSteps({ computed_from }: ComparedCharge, sign: 1 | -1): Step[] {
+function toSteps({ computed_from }: ComparedCharge, sign: 1 | -1): CostStep[] {
   // The overage line of a charge repeats the breakdown of the charge.
   if (computed_from.kind === 'overage') return [];
-  return ((computed_from.breakdown ?? []) as PartText[]).map(({ tier, units, unit_amount, flat_amount }) => ({
+  return ((computed_from.breakdown ?? []) as CostPartText[]).map(({ tier, units, unit_amount, flat_amount }) => ({
     tier,
     unit_amount,
     units: new Decimal(units).times(sign),
@@ -92,10 +92,10 @@ function toSteps({ computed_from }: ComparedCharge, sign: 1 | -1): Step[] {
   }));
 }
 
-type Costs = Pick<ChargeDifference<ComparedCharge>, 'before' | 'after' | 'amount'>;
+type ComparedCosts = Pick<EventCost<ComparedCharge>, 'before' | 'after' | 'amount'>;
 
 /** Writes the amount as the sum of its steps; if they are not the amount, as the difference of the costs. */
-function writeOut(steps: readonly Step[], { before, after, amount }: Costs): string {
+function writeOut(steps: readonly CostStep[], { before, after, amount }: ComparedCosts): string {
   const sum = sumDecimals(
     steps.map(({ units, unit_amount, flat_amount }) => units.times(unit_amount).plus(flat_amount)),
   );

@@ -1,0 +1,90 @@
+import type { ReactNode } from 'react';
+import { type Column, DataTable } from '../../components/data-table.tsx';
+import { Section, Sheet } from '../../components/page.tsx';
+import { formatMoney, formatQuantity } from '../../figures/format.ts';
+import { Money, Quantity, WhyButton } from '../../figures/money.tsx';
+import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
+import styles from './invoice.module.css';
+import type { Invoice, InvoiceLine } from './invoice.ts';
+import { PriceLabel } from './price-label.tsx';
+import { TEXTS } from './texts.ts';
+
+type InvoiceLinesProps = { invoice: Invoice; why: string | undefined; onAsk: (why: string) => void };
+
+export function InvoiceLines({ invoice, why, onAsk }: InvoiceLinesProps): ReactNode {
+  const texts = useTexts(TEXTS);
+  const language = useLanguage();
+  const lines = invoice.line_items ?? [];
+  return (
+    <Section title={texts.lines} hint={lines.length > 0 ? texts.linesHint : undefined}>
+      {lines.length === 0 ? (
+        <Sheet>
+          <p className={styles.none}>{texts.noLines}</p>
+        </Sheet>
+      ) : (
+        <DataTable
+          label={texts.lines}
+          columns={listLineColumns(texts, language, onAsk)}
+          rows={lines}
+          rowKey={({ id }) => id}
+          openKey={why ?? null}
+          onOpen={({ id }) => onAsk(id)}
+        />
+      )}
+    </Section>
+  );
+}
+
+function listLineColumns(
+  texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
+  language: Language,
+  onAsk: (why: string) => void,
+): Column<InvoiceLine>[] {
+  return [
+    {
+      key: 'description',
+      header: texts.description,
+      width: 'minmax(140px, 3fr)',
+      narrow: 'first',
+      cell: ({ display_name, meter_display_name, id, computed_from }) => (
+        <>
+          <bdi>{display_name || meter_display_name || id}</bdi>
+          {computed_from?.reason && <span className="label"> · {computed_from.reason}</span>}
+        </>
+      ),
+    },
+    {
+      key: 'quantity',
+      header: texts.quantity,
+      width: 'minmax(100px, 1.4fr)',
+      isFigure: true,
+      cell: ({ id, quantity, meter_id }) =>
+        meter_id ? (
+          <WhyButton why={texts.whyLine(formatQuantity(language, quantity))} onOpen={() => onAsk(id)}>
+            <Quantity value={quantity} />
+          </WhyButton>
+        ) : (
+          <Quantity value={quantity} />
+        ),
+    },
+    {
+      key: 'price',
+      header: texts.price,
+      width: 'minmax(100px, 1.4fr)',
+      isFigure: true,
+      cell: (line) => <PriceLabel line={line} />,
+    },
+    {
+      key: 'amount',
+      header: texts.amount,
+      width: '118px',
+      isFigure: true,
+      narrow: 'end',
+      cell: ({ id, amount, currency }) => (
+        <WhyButton why={texts.whyLine(formatMoney(language, amount, null))} onOpen={() => onAsk(id)}>
+          <Money amount={amount} currency={currency} isBare />
+        </WhyButton>
+      ),
+    },
+  ];
+}
