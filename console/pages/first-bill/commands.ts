@@ -44,7 +44,7 @@ function formatTypeScript({ url, key, event }: CommandInput): string {
     'await client.events.ingestEvent({',
     `  eventName: ${JSON.stringify(event.event_name)},`,
     `  externalCustomerId: ${JSON.stringify(event.external_customer_id)},`,
-    `  properties: ${formatProperties(event)},`,
+    `  properties: ${formatProperties({ properties: toTexts(event.properties) })},`,
     '});',
   ].join('\n');
 }
@@ -98,6 +98,11 @@ function formatEvent({ event_name, external_customer_id, ...event }: SampleEvent
 function formatProperties({ properties }: Pick<SampleEvent, 'properties'>): string {
   const fields = Object.entries(properties).map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`);
   return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
+}
+
+/** The published client sends properties as texts; meters read the numbers in them. */
+function toTexts(properties: SampleEvent['properties']): Record<string, string> {
+  return Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, String(value)]));
 }
 
 function quoteShell(text: string): string {

@@ -1,6 +1,85 @@
+/** From nothing to a first bill: five steps on the copper line, and the next invoice beside them. */
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { PageHead } from '../../components/page.tsx';
+import { Columns, PageHead } from '../../components/page.tsx';
+import { WithSheet } from '../../components/side-sheet.tsx';
+import { Failure, Loading } from '../../components/states.tsx';
+import { Thread } from '../../components/thread.tsx';
+import { useTexts } from '../../texts/texts.ts';
+import { AdvanceStep } from './advance-step.tsx';
+import { useEnvironment } from './environment.ts';
+import styles from './first-bill.module.css';
+import { LineWhy } from './line-why.tsx';
+import { LiveInvoice, useNextInvoice } from './live-invoice.tsx';
+import { ProductionStep } from './production-step.tsx';
+import type { StepKey } from './progress.ts';
+import type { FirstBillSearch } from './routes.ts';
+import { SellStep } from './sell-step.tsx';
+import { SendStep } from './send-step.tsx';
+import { SubscribeStep } from './subscribe-step.tsx';
+import { TEXTS } from './texts.ts';
+import { type FirstBill, useEventStream, useFirstBill } from './use-first-bill.ts';
+
+/** Properties of every step. */
+export type StepProps = {
+  bill: FirstBill;
+  isDone: boolean;
+  isOpen: boolean;
+  onToggle: () => void;
+};
 
 export function FirstBillPage(): ReactNode {
-  return <PageHead title="FirstBillPage" />;
+  const texts = useTexts(TEXTS);
+  const environment = useEnvironment();
+  const bill = useFirstBill();
+  useEventStream();
+  const { step, why } = useSearch({ strict: false }) as FirstBillSearch;
+  const navigate = useNavigate();
+  const search = (next: FirstBillSearch) =>
+    void navigate({ to: '.', search: (old: object) => ({ ...old, ...next }), replace: true, resetScroll: false });
+  const next = useNextInvoice(bill.subscription?.id);
+  const { done } = bill.progress;
+  const propsOf = (key: StepKey): StepProps => {
+    const isOpen = step === key || (step === undefined && bill.progress.next === key);
+    return {
+      bill,
+      isDone: done.has(key),
+      isOpen,
+      onToggle: () => search({ step: isOpen ? undefined : key } as FirstBillSearch),
+    };
+  };
+  const line = next.data?.line_items?.find(({ price_id }) => price_id === why);
+  return (
+    <WithSheet
+      sheet={line ? <LineWhy line={line} onClose={() => search({ why: undefined } as FirstBillSearch)} /> : null}
+    >
+      <Columns side={<LiveInvoice subscription={bill.subscription} next={next} onWhy={(id) => search({ why: id })} />}>
+        <div className={styles.page}>
+          <PageHead
+            title={texts.title}
+            subtitle={
+              environment.type === 'production'
+                ? texts.youAreInProduction(environment.name)
+                : texts.youAreIn(environment.name)
+            }
+          />
+          {bill.error ? (
+            <Failure error={bill.error} />
+          ) : bill.isPending ? (
+            <Loading rows={8} />
+          ) : (
+            <div className={styles.steps}>
+              <Thread>
+                <SellStep {...propsOf('sell')} />
+                <SendStep {...propsOf('send')} />
+                <SubscribeStep {...propsOf('subscribe')} />
+                <AdvanceStep {...propsOf('advance')} />
+                <ProductionStep {...propsOf('production')} />
+              </Thread>
+            </div>
+          )}
+        </div>
+      </Columns>
+    </WithSheet>
+  );
 }

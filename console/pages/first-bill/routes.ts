@@ -1,9 +1,24 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { environmentRoute } from '../../routing/root-route.tsx';
+import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
+import { COMMAND_LANGUAGES, type CommandLanguage } from './commands.ts';
+import { STEPS, type StepKey } from './progress.ts';
+
+/** `step` is a step that is opened besides the next one, `with` the language of the command, `why` a line of the next invoice. */
+export type FirstBillSearch = { step?: StepKey; with?: CommandLanguage; why?: string };
+
+export function readFirstBillSearch(input: SearchInput): FirstBillSearch {
+  return compact({
+    step: readOneOf(input, 'step', STEPS),
+    with: readOneOf(input, 'with', COMMAND_LANGUAGES),
+    why: readText(input, 'why'),
+  });
+}
 
 const firstBill = createRoute({
   getParentRoute: () => environmentRoute,
   path: '/first-bill',
+  validateSearch: readFirstBillSearch,
   component: lazyRouteComponent(() => import('./first-bill-page.tsx'), 'FirstBillPage'),
 });
 

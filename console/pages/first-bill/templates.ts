@@ -47,9 +47,10 @@ function buildCatalogue(
       ref: `feature_${ref}`,
       body: { name, type: 'metered', meter_id: ref },
     })),
-    prices: [...fees, ...refs.map(({ ref, name, price }) => ({ ...usage, display_name: name, meter_id: ref, ...price }))].map(
-      (body, index) => ({ ref: `price_${index + 1}`, body }),
-    ),
+    prices: [
+      ...fees,
+      ...refs.map(({ ref, name, price }) => ({ ...usage, display_name: name, meter_id: ref, ...price })),
+    ].map((body, index) => ({ ref: `price_${index + 1}`, body })),
     entitlements: [],
   };
 }
