@@ -61,26 +61,27 @@ function Effect({ thread }: { thread: EventThread | undefined }): ReactNode {
         : (thread.detail ?? texts.unusable);
     return <span className={`${styles.wide} ${styles.bad}`}>{words}</span>;
   }
-  const quantities = thread.meters.map(({ name, value }) => `${formatQuantity(language, value)} ${name}`);
-  const [charge, ...others] = thread.charges;
+  const charges = new Map(thread.charges.map((charge) => [charge.meter_id, charge]));
+  const remark =
+    charges.size > 0
+      ? null
+      : thread.reason === 'no_customer' || thread.reason === 'no_subscription'
+        ? texts.noCustomer
+        : texts.noCharge;
   return (
-    <>
-      <span className={styles.quantity}>{quantities.slice(0, 2).join(' · ')}</span>
-      <span className={styles.amount}>
-        {charge && others.length === 0 ? (
-          <Money amount={charge.amount} currency={charge.currency} />
-        ) : charge ? (
-          thread.charges.map(({ price_id, amount, currency }) => (
-            <span key={price_id} className={styles.part}>
-              <Money amount={amount} currency={currency} />
+    <span className={`${styles.wide} ${styles.effects}`}>
+      {thread.meters.map(({ meter_id, name, value }) => {
+        const charge = charges.get(meter_id);
+        return (
+          <span key={meter_id} className={styles.effect}>
+            <span>
+              {formatQuantity(language, value)} <bdi className="label">{name}</bdi>
             </span>
-          ))
-        ) : thread.reason === 'no_customer' || thread.reason === 'no_subscription' ? (
-          texts.noCustomer
-        ) : (
-          texts.noCharge
-        )}
-      </span>
-    </>
+            {charge && <Money amount={charge.amount} currency={charge.currency} />}
+          </span>
+        );
+      })}
+      {remark && <span className="label">{remark}</span>}
+    </span>
   );
 }

@@ -12,7 +12,7 @@ import styles from './first-bill.module.css';
 import { LineWhy } from './line-why.tsx';
 import { LiveInvoice, useNextInvoice } from './live-invoice.tsx';
 import { ProductionStep } from './production-step.tsx';
-import type { StepKey } from './progress.ts';
+import { isStepOpen, type StepKey } from './progress.ts';
 import type { FirstBillSearch } from './routes.ts';
 import { SellStep } from './sell-step.tsx';
 import { SendStep } from './send-step.tsx';
@@ -40,12 +40,12 @@ export function FirstBillPage(): ReactNode {
   const next = useNextInvoice(bill.subscription?.id);
   const { done } = bill.progress;
   const propsOf = (key: StepKey): StepProps => {
-    const isOpen = step === key || (step === undefined && bill.progress.next === key);
+    const isOpen = isStepOpen(key, step, bill.progress.next);
     return {
       bill,
       isDone: done.has(key),
       isOpen,
-      onToggle: () => search({ step: isOpen ? undefined : key } as FirstBillSearch),
+      onToggle: () => search({ step: isOpen ? 'none' : key }),
     };
   };
   const line = next.data?.line_items?.find(({ price_id }) => price_id === why);

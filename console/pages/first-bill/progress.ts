@@ -26,6 +26,11 @@ export function deriveProgress(facts: ProgressFacts): Progress {
   return { done: new Set(STEPS.filter((step) => isDone[step])), next: STEPS.find((step) => !isDone[step]) ?? null };
 }
 
+/** Whether a step is open: the one of the URL, else the next one. Events can still be sent while the customer is subscribed. */
+export function isStepOpen(key: StepKey, chosen: StepKey | 'none' | undefined, next: StepKey | null): boolean {
+  return chosen === undefined ? key === next || (key === 'send' && next === 'subscribe') : chosen === key;
+}
+
 /** Time between the receipt of an event and its appearance, in seconds; null where the clocks of both sides disagree. */
 export function measureArrival(received_at: string, shown_at_ms: number): string | null {
   const elapsed_ms = shown_at_ms - new Date(received_at).getTime();

@@ -4,12 +4,12 @@ import { compact, readOneOf, readText, type SearchInput } from '../../routing/se
 import { COMMAND_LANGUAGES, type CommandLanguage } from './commands.ts';
 import { STEPS, type StepKey } from './progress.ts';
 
-/** `step` is a step that is opened besides the next one, `with` the language of the command, `why` a line of the next invoice. */
-export type FirstBillSearch = { step?: StepKey; with?: CommandLanguage; why?: string };
+/** `step` is the step that is open instead of the next one, or `none`; `with` the language of the command, `why` a line of the next invoice. */
+export type FirstBillSearch = { step?: StepKey | 'none'; with?: CommandLanguage; why?: string };
 
 export function readFirstBillSearch(input: SearchInput): FirstBillSearch {
   return compact({
-    step: readOneOf(input, 'step', STEPS),
+    step: readOneOf(input, 'step', [...STEPS, 'none']),
     with: readOneOf(input, 'with', COMMAND_LANGUAGES),
     why: readText(input, 'why'),
   });

@@ -43,12 +43,12 @@ export function SendStep({ bill, ...step }: StepProps): ReactNode {
       summary={step.isOpen ? (sample ? texts.sendHint : texts.firstSell) : undefined}
       after={<ArrivedEvents events={bill.events} isNew={(id) => Boolean(arrivals.get(id))} />}
     >
-      {sample && <Commands sample={sample} />}
+      {sample && <Commands sample={sample} isDone={step.isDone} />}
     </Step>
   );
 }
 
-function Commands({ sample }: { sample: SampleEvent }): ReactNode {
+function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();
   const queries = useQueryClient();
@@ -71,6 +71,7 @@ function Commands({ sample }: { sample: SampleEvent }): ReactNode {
   return (
     <>
       <Tabs
+        className={styles.commands}
         value={language}
         keepMounted={false}
         color="var(--copper)"
@@ -91,7 +92,7 @@ function Commands({ sample }: { sample: SampleEvent }): ReactNode {
           ))}
         </Tabs.List>
         {COMMAND_LANGUAGES.map((each) => (
-          <Tabs.Panel key={each} value={each} pt="sm">
+          <Tabs.Panel key={each} value={each}>
             <CodeBlock
               label={texts.command(LANGUAGE_NAMES[each])}
               code={COMMANDS[each]({ url: `${location.origin}${API_BASE}`, key, event: sample })}
@@ -108,7 +109,7 @@ function Commands({ sample }: { sample: SampleEvent }): ReactNode {
       <div className={styles.actions}>
         {key === null && (
           <Button
-            isPrimary
+            isPrimary={!isDone}
             isBusy={makeKey.isPending}
             blocked={can(session, 'secret', 'write') ? null : texts.mayNot}
             onClick={() => makeKey.mutate(undefined)}

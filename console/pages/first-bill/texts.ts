@@ -49,7 +49,7 @@ export const TEXTS = defineTexts(
     noMeterNear: (name: string) => `No meter for this event name. Did you mean ${name}?`,
     unusable: 'A meter cannot use its value.',
     counted: 'counted',
-    noCustomer: 'counted; no customer yet',
+    noCustomer: 'counted; no customer is subscribed yet',
     noCharge: 'counted; not priced',
 
     subscribe: 'Subscribe a customer',
@@ -169,7 +169,7 @@ export const TEXTS = defineTexts(
       noMeterNear: (name) => `Kein Zähler für diesen Ereignisnamen. Meinten Sie ${name}?`,
       unusable: 'Ein Zähler kann den Wert nicht verwenden.',
       counted: 'gezählt',
-      noCustomer: 'gezählt; noch kein Kunde',
+      noCustomer: 'gezählt; noch kein Abonnement',
       noCharge: 'gezählt; ohne Preis',
 
       subscribe: 'Ein Abonnement anlegen',

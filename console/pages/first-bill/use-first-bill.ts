@@ -33,8 +33,8 @@ export type FirstBill = {
 };
 
 export function useFirstBill(): FirstBill {
-  const meters = usePages('/meters');
-  const plans = usePages('/plans');
+  const meters = usePages('/meters', { query: { order: 'asc' } });
+  const plans = usePages('/plans', { query: { order: 'asc' } });
   const prices = usePages('/prices', { query: { entity_type: 'PLAN' } });
   const subscriptions = usePages('/subscriptions', { query: { order: 'desc' } });
   const events = useGet('/events', { query: { page_size: SHOWN_EVENTS } }, { refetchInterval: POLL_MS });
