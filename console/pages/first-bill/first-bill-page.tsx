@@ -13,7 +13,7 @@ import { LineWhy } from './line-why.tsx';
 import { LiveInvoice, useNextInvoice } from './live-invoice.tsx';
 import { ProductionStep } from './production-step.tsx';
 import { isStepOpen, type StepKey } from './progress.ts';
-import type { FirstBillSearch } from './routes.ts';
+import { type FirstBillSearch, FROM } from './routes.ts';
 import { SellStep } from './sell-step.tsx';
 import { SendStep } from './send-step.tsx';
 import { SubscribeStep } from './subscribe-step.tsx';
@@ -33,10 +33,10 @@ export function FirstBillPage(): ReactNode {
   const environment = useEnvironment();
   const bill = useFirstBill();
   useEventStream();
-  const { step, why } = useSearch({ strict: false }) as FirstBillSearch;
-  const navigate = useNavigate();
-  const search = (next: FirstBillSearch) =>
-    void navigate({ to: '.', search: (old: object) => ({ ...old, ...next }), replace: true, resetScroll: false });
+  const { step, why } = useSearch({ from: FROM });
+  const navigate = useNavigate({ from: FROM });
+  const search = (next: { [Key in keyof FirstBillSearch]: FirstBillSearch[Key] | undefined }) =>
+    void navigate({ search: (old) => ({ ...old, ...next }), replace: true, resetScroll: false });
   const next = useNextInvoice(bill.subscription?.id);
   const { done } = bill.progress;
   const propsOf = (key: StepKey): StepProps => {
@@ -50,9 +50,7 @@ export function FirstBillPage(): ReactNode {
   };
   const line = next.data?.line_items?.find(({ price_id }) => price_id === why);
   return (
-    <WithSheet
-      sheet={line ? <LineWhy line={line} onClose={() => search({ why: undefined } as FirstBillSearch)} /> : null}
-    >
+    <WithSheet sheet={line ? <LineWhy line={line} onClose={() => search({ why: undefined })} /> : null}>
       <Columns side={<LiveInvoice subscription={bill.subscription} next={next} onWhy={(id) => search({ why: id })} />}>
         <div className={styles.page}>
           <PageHead

@@ -8,7 +8,7 @@ export type ProgressFacts = {
   /** Events that a meter of the environment counts. */
   readonly has_counted_event: boolean;
   readonly subscription_count: number;
-  /** Invoices in the environment with the clock, or in this one. */
+  /** Invoices in the environment with the clock. */
   readonly invoice_count: number;
   readonly is_in_production: boolean;
 };

@@ -12,11 +12,18 @@ import { CodeBlock } from '../../components/copy.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { ArrivedEvents } from './arrived-events.tsx';
-import { buildSampleEvent, COMMAND_LANGUAGES, COMMANDS, misspell, type SampleEvent } from './commands.ts';
+import {
+  buildSampleEvent,
+  COMMAND_LANGUAGES,
+  COMMANDS,
+  type CommandLanguage,
+  misspell,
+  type SampleEvent,
+} from './commands.ts';
 import styles from './first-bill.module.css';
 import type { StepProps } from './first-bill-page.tsx';
 import { measureArrival } from './progress.ts';
-import type { FirstBillSearch } from './routes.ts';
+import { FROM } from './routes.ts';
 import { Step } from './step.tsx';
 import { TEXTS } from './texts.ts';
 import { useArrivals } from './use-first-bill.ts';
@@ -52,8 +59,8 @@ function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }):
   const texts = useTexts(TEXTS);
   const session = useSession();
   const queries = useQueryClient();
-  const { with: language = 'curl' } = useSearch({ strict: false }) as FirstBillSearch;
-  const navigate = useNavigate();
+  const { with: language = 'curl' } = useSearch({ from: FROM });
+  const navigate = useNavigate({ from: FROM });
   const [key, setKey] = useState<string | null>(null);
   const makeKey = useDeed(
     () =>
@@ -77,8 +84,7 @@ function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }):
         color="var(--copper)"
         onChange={(value) =>
           void navigate({
-            to: '.',
-            search: (old: object) => ({ ...old, with: value }) as never,
+            search: (old) => ({ ...old, with: value as CommandLanguage }),
             replace: true,
             resetScroll: false,
           })

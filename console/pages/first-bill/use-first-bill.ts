@@ -40,8 +40,7 @@ export function useFirstBill(): FirstBill {
   const events = useGet('/events', { query: { page_size: SHOWN_EVENTS } }, { refetchInterval: POLL_MS });
   const names = new Set(meters.rows.map(({ event_name }) => event_name));
   const year = useYear();
-  const environment = useEnvironment();
-  const invoices = useInvoicesIn(year?.environment_id ?? environment.id);
+  const invoices = useInvoicesIn(year?.environment_id);
   const isInProduction = useProductionCatalogue();
   const lists = [meters, plans, prices, subscriptions];
   return {
@@ -87,16 +86,17 @@ function useYear(): FirstBill['year'] {
 }
 
 /** The newest invoices of an environment, in the order of their periods. */
-function useInvoicesIn(environment_id: string): readonly YearInvoice[] | undefined {
+function useInvoicesIn(environment_id: string | undefined): readonly YearInvoice[] | undefined {
   const { data } = useQuery({
     queryKey: ['/invoices', 'first-bill', environment_id] as const,
     queryFn: () =>
       dataFrom(
         api.GET('/invoices', {
           params: { query: { limit: 24, order: 'asc', skip_line_items: true } },
-          ...inEnvironment(environment_id),
+          ...inEnvironment(environment_id!),
         }),
       ),
+    enabled: environment_id !== undefined,
   });
   return data?.items;
 }
