@@ -11,7 +11,6 @@ import { formatDay, formatMoney } from '../../figures/format.ts';
 import { Money } from '../../figures/money.tsx';
 import { Period, useZone } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
-import { InvoiceStatus } from '../invoices/status-chip.tsx';
 import { useEnvironment } from './environment.ts';
 import styles from './first-bill.module.css';
 import type { StepProps } from './first-bill-page.tsx';
@@ -36,6 +35,7 @@ export function AdvanceStep({ bill, ...step }: StepProps): ReactNode {
   return (
     <Step
       {...step}
+      isOpen={step.isOpen || run.isPending || run.isError}
       title={texts.advance}
       summary={step.isOpen ? (isOwnClock ? texts.advanceHere : texts.advanceHint) : undefined}
       after={(step.isOpen || step.isDone) && <YearInvoices bill={bill} />}
@@ -83,6 +83,7 @@ function useYearRun(bill: FirstBill) {
         subscription: subscription!,
         plan: plans.find(({ id }) => id === subscription!.plan_id) ?? { name: subscription!.plan_id },
         environment_id: environment.test_clock_id ? environment.id : (bill.year?.environment_id ?? null),
+        event_names: new Set(bill.meters.map(({ event_name }) => event_name)),
         months,
         signal: leave.current.signal,
         onStep: (step, detail) => {
@@ -150,10 +151,9 @@ function YearInvoices({ bill }: { bill: FirstBill }): ReactNode {
               params={{ environment_id, invoice_id: invoice.id }}
               search={{}}
             >
-              {invoice.invoice_number ?? '–'}
+              {invoice.invoice_number ?? texts.draft}
             </Link>
             <Period start={invoice.period_start} end={invoice.period_end} />
-            <InvoiceStatus invoice={invoice} />
             <InvoiceTotal
               environment_id={environment_id}
               invoice_id={invoice.id}

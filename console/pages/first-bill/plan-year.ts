@@ -29,10 +29,14 @@ export function repeatMonthly(events: readonly CopiedEvent[], first: Date, month
   return Array.from({ length: months }, (_, month) => {
     const start = monthStart(first, month).getTime();
     const end = monthStart(first, month + 1).getTime();
-    return events.map(({ id, timestamp, ...event }) => {
+    return events.map(({ id, event_name, external_customer_id, timestamp, properties }) => {
       const offset_ms = new Date(timestamp).getTime() - monthStart(new Date(timestamp)).getTime();
       const at = new Date(Math.min(start + offset_ms, end - 1));
-      return { ...event, event_id: `${id}-month-${month + 1}`, timestamp: at.toISOString() };
+      return {
+        ...{ event_name, external_customer_id, properties },
+        event_id: `${id}-month-${month + 1}`,
+        timestamp: at.toISOString(),
+      };
     });
   }).flat();
 }

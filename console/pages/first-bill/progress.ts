@@ -8,8 +8,8 @@ export type ProgressFacts = {
   /** Events that a meter of the environment counts. */
   readonly has_counted_event: boolean;
   readonly subscription_count: number;
-  /** Invoices in the environment with the clock. */
-  readonly invoice_count: number;
+  /** Whether the clock of the year has left its first instant. */
+  readonly has_advanced: boolean;
   readonly is_in_production: boolean;
 };
 
@@ -20,7 +20,7 @@ export function deriveProgress(facts: ProgressFacts): Progress {
     sell: facts.plan_count > 0 && facts.price_count > 0,
     send: facts.has_counted_event,
     subscribe: facts.subscription_count > 0,
-    advance: facts.invoice_count > 0,
+    advance: facts.has_advanced,
     production: facts.is_in_production,
   };
   return { done: new Set(STEPS.filter((step) => isDone[step])), next: STEPS.find((step) => !isDone[step]) ?? null };

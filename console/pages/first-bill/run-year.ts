@@ -11,7 +11,7 @@ export const YEAR_STEPS = ['environment', 'catalogue', 'customer', 'events', 'ad
 export type YearStep = (typeof YEAR_STEPS)[number];
 
 /** Events of the customer that are copied; each is repeated in every month. */
-const COPIED_EVENTS_MAX = 100;
+const COPIED_EVENTS_MAX = 50;
 const BULK_MAX = 500;
 const POLL_MS = 500;
 
@@ -20,6 +20,8 @@ export type YearInput = {
   readonly source_environment_id: string;
   readonly name: string;
   readonly subscription: Subscription & { billing_period_count?: number };
+  /** Names of the events that the meters count; others are not copied. */
+  readonly event_names: ReadonlySet<string>;
   readonly plan: { name: string; lookup_key?: string | null };
   /** The environment of an interrupted run, or the one whose year goes on. */
   readonly environment_id: string | null;
@@ -37,8 +39,7 @@ export async function runYear(input: YearInput): Promise<void> {
   const environment_id = input.environment_id ?? (await createEnvironment(input.name));
   const there = inEnvironment(environment_id);
   const clock = await ensureClock(input, there);
-  const hasBegun = clock.frozen_time !== clock.metadata?.['first_instant'];
-  if (!hasBegun && environment_id !== input.source_environment_id) {
+  if (!hasAdvanced(clock) && environment_id !== input.source_environment_id) {
     onStep('catalogue');
     await copyCatalogue({ source_environment_id: input.source_environment_id, target_environment_id: environment_id });
     onStep('customer');
@@ -48,6 +49,11 @@ export async function runYear(input: YearInput): Promise<void> {
   }
   onStep('advance', clock.frozen_time);
   await advance(clock, { ...input, months }, there);
+}
+
+/** Whether the clock of a year has left its first instant. */
+export function hasAdvanced({ frozen_time, metadata }: Pick<TestClock, 'frozen_time' | 'metadata'>): boolean {
+  return frozen_time !== metadata?.['first_instant'];
 }
 
 async function createEnvironment(name: string): Promise<string> {
@@ -125,7 +131,7 @@ async function copySubscription(input: YearInput, clock: TestClock, there: Elsew
 }
 
 async function copyEvents(
-  { onStep, signal }: YearInput,
+  { onStep, signal, event_names }: YearInput,
   external_customer_id: string,
   clock: TestClock,
   there: Elsewhere,
@@ -133,7 +139,10 @@ async function copyEvents(
   const { events } = await dataFrom(
     api.GET('/events', { params: { query: { external_customer_id, page_size: COPIED_EVENTS_MAX } } }),
   );
-  const copies = repeatMonthly(events as CopiedEvent[], new Date(clock.frozen_time));
+  const copies = repeatMonthly(
+    (events as CopiedEvent[]).filter(({ event_name }) => event_names.has(event_name)),
+    new Date(clock.frozen_time),
+  );
   onStep('events', String(copies.length));
   for (let at = 0; at < copies.length; at += BULK_MAX) {
     signal.throwIfAborted();

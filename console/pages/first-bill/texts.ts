@@ -99,7 +99,7 @@ export const TEXTS = defineTexts(
     invoices: 'Invoices of the year',
     openYear: 'Open its environment',
     failedYear: 'The year stopped:',
-    again: 'Go on from there',
+    draft: 'Draft',
 
     production: 'Go to production',
     productionHint: 'Company details, tax, invoice numbers, a webhook, your team. Then copy this catalogue.',
@@ -219,7 +219,7 @@ export const TEXTS = defineTexts(
       invoices: 'Rechnungen des Jahres',
       openYear: 'Umgebung öffnen',
       failedYear: 'Das Jahr wurde unterbrochen:',
-      again: 'Von dort weiter',
+      draft: 'Entwurf',
 
       production: 'In Produktion gehen',
       productionHint: 'Firmendaten, Steuer, Rechnungsnummern, ein Webhook, Ihr Team. Dann den Katalog kopieren.',

@@ -8,6 +8,7 @@ import { type GetData, getQuery, invalidate, useGet } from '../../client/queries
 import { can, useSession } from '../../client/session.ts';
 import { inEnvironment, useEnvironment } from './environment.ts';
 import { deriveProgress, type Progress } from './progress.ts';
+import { hasAdvanced } from './run-year.ts';
 
 const POLL_MS = 5_000;
 const SHOWN_EVENTS = 5;
@@ -58,7 +59,7 @@ export function useFirstBill(): FirstBill {
       price_count: prices.rows.length,
       has_counted_event: (events.data?.events ?? []).some(({ event_name }) => names.has(event_name)),
       subscription_count: subscriptions.rows.length,
-      invoice_count: invoices?.length ?? 0,
+      has_advanced: year !== undefined && hasAdvanced(year.clock),
       is_in_production: isInProduction,
     }),
   };

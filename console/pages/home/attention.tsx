@@ -20,7 +20,7 @@ const PLACES: { readonly [Kind in AttentionItem['kind']]: Place } = {
   invoice_overdue: { to: '/env/$environment_id/invoices', search: { show: 'overdue' }, tone: 'bad' },
   invoice_draft_waiting: { to: '/env/$environment_id/invoices', search: { show: 'draft' }, tone: 'warn' },
   events_not_counted: { to: '/env/$environment_id/events', search: { tab: 'uncounted' }, tone: 'bad' },
-  dead_letters: { to: '/env/$environment_id/events', search: { tab: 'uncounted' }, tone: 'bad' },
+  dead_letters: { to: '/env/$environment_id/events', search: { tab: 'uncounted', reason: 'dead_letter' }, tone: 'bad' },
   alert_in_alarm: { to: '/env/$environment_id/customers', search: {}, tone: 'warn' },
   task_failed: { to: '/env/$environment_id/settings', search: {}, tone: 'bad' },
   webhook_failing: { to: '/env/$environment_id/webhooks', search: {}, tone: 'bad' },
