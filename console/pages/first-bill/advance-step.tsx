@@ -7,21 +7,20 @@ import { invalidate } from '../../client/queries.ts';
 import { can, sessionQuery, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
-import { formatDay, formatMoney } from '../../figures/format.ts';
-import { Money } from '../../figures/money.tsx';
+import { formatDay } from '../../figures/format.ts';
 import { Period, useZone } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { useEnvironment } from './environment.ts';
 import styles from './first-bill.module.css';
-import type { StepProps } from './first-bill-page.tsx';
+import { InvoiceTotal } from './invoice-total.tsx';
 import { runYear, YEAR_STEPS, type YearStep } from './run-year.ts';
-import { Step } from './step.tsx';
+import { Step, type StepProps } from './step.tsx';
 import { TEXTS } from './texts.ts';
 import type { FirstBill } from './use-first-bill.ts';
 
 type YearProgress = { readonly step: YearStep; readonly detail?: string | undefined };
 
-export function AdvanceStep({ bill, ...step }: StepProps): ReactNode {
+export function AdvanceStep({ bill, onPin, ...step }: StepProps): ReactNode {
   const texts = useTexts(TEXTS);
   const environment = useEnvironment();
   const { progress, run } = useYearRun(bill);
@@ -32,19 +31,22 @@ export function AdvanceStep({ bill, ...step }: StepProps): ReactNode {
     : can(session, 'test_clock', 'write') && can(session, 'environment', 'write')
       ? null
       : texts.mayNot;
+  const start = (months: number) => {
+    onPin();
+    run.mutate(months);
+  };
   return (
     <Step
       {...step}
-      isOpen={step.isOpen || run.isPending || run.isError}
       title={texts.advance}
       summary={step.isOpen ? (isOwnClock ? texts.advanceHere : texts.advanceHint) : undefined}
-      after={(step.isOpen || step.isDone) && <YearInvoices bill={bill} />}
+      value={!step.isOpen && step.isDone ? texts.invoiceCount(bill.invoices.length) : undefined}
     >
       <div className={styles.actions}>
-        <Button isPrimary={!step.isDone} isBusy={run.isPending} blocked={blocked} onClick={() => run.mutate(12)}>
+        <Button isPrimary={!step.isDone} isBusy={run.isPending} blocked={blocked} onClick={() => start(12)}>
           {texts.year}
         </Button>
-        <Button isBusy={run.isPending} blocked={blocked} onClick={() => run.mutate(1)}>
+        <Button isBusy={run.isPending} blocked={blocked} onClick={() => start(1)}>
           {texts.month}
         </Button>
       </div>
@@ -54,6 +56,7 @@ export function AdvanceStep({ bill, ...step }: StepProps): ReactNode {
           {texts.failedYear} {run.error.message}
         </p>
       )}
+      <YearInvoices bill={bill} />
     </Step>
   );
 }
@@ -154,34 +157,10 @@ function YearInvoices({ bill }: { bill: FirstBill }): ReactNode {
               {invoice.invoice_number ?? texts.draft}
             </Link>
             <Period start={invoice.period_start} end={invoice.period_end} />
-            <InvoiceTotal
-              environment_id={environment_id}
-              invoice_id={invoice.id}
-              why={texts.why(formatMoney(language, invoice.total, invoice.currency))}
-            >
-              <Money amount={invoice.total} currency={invoice.currency} />
-            </InvoiceTotal>
+            <InvoiceTotal environment_id={environment_id} invoice={invoice} />
           </li>
         ))}
       </ul>
     </div>
-  );
-}
-
-type InvoiceTotalProps = { environment_id: string; invoice_id: string; why: string; children: ReactNode };
-
-/** The total leads to its thread, in the environment of the invoice. */
-function InvoiceTotal({ environment_id, invoice_id, why, children }: InvoiceTotalProps): ReactNode {
-  return (
-    <Link
-      to="/env/$environment_id/invoices/$invoice_id"
-      params={{ environment_id, invoice_id }}
-      search={{ why: 'total' }}
-      title={why}
-      className={styles.whyLink}
-    >
-      {children}
-      <span className="visually-hidden">, {why}</span>
-    </Link>
   );
 }

@@ -133,6 +133,30 @@ export function buildSampleEvent(meters: readonly MeterShape[], external_custome
   return { event_name: first.event_name, external_customer_id, properties };
 }
 
+export type TrafficEvent = SampleEvent & { readonly timestamp: string };
+
+const TRAFFIC_SPAN_MS = 3_600_000;
+const FACTOR_MAX = 200;
+
+/** Events like the sample over the last hour, with quantities that rise and fall, so that charts and bills have a shape. */
+export function buildTraffic(sample: SampleEvent, count: number, now_ms: number): TrafficEvent[] {
+  return Array.from({ length: count }, (_, index) => {
+    const wave = 1 + Math.sin((index / count) * 4 * Math.PI);
+    const factor = 1 + Math.floor((wave * FACTOR_MAX) / 2);
+    const properties = Object.entries(sample.properties).map(([key, value]) => [
+      key,
+      typeof value === 'number' ? value * factor + index : value,
+    ]);
+    // Events are dense and sparse in turn.
+    const place = (index + 0.5) / count + 0.055 * Math.sin((index / count) * 4 * Math.PI);
+    return {
+      ...sample,
+      properties: Object.fromEntries(properties) as SampleEvent['properties'],
+      timestamp: new Date(now_ms - TRAFFIC_SPAN_MS * (1 - place)).toISOString(),
+    };
+  });
+}
+
 /** The name with two neighbouring letters exchanged, as a hurried hand writes it. */
 export function misspell(name: string): string {
   const at = Math.max(0, name.length - 4);

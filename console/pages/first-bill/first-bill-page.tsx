@@ -2,7 +2,6 @@
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { Columns, PageHead } from '../../components/page.tsx';
-import { WithSheet } from '../../components/side-sheet.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
 import { Thread } from '../../components/thread.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -16,17 +15,10 @@ import { isStepOpen, type StepKey } from './progress.ts';
 import { type FirstBillSearch, FROM } from './routes.ts';
 import { SellStep } from './sell-step.tsx';
 import { SendStep } from './send-step.tsx';
+import type { StepProps } from './step.tsx';
 import { SubscribeStep } from './subscribe-step.tsx';
 import { TEXTS } from './texts.ts';
-import { type FirstBill, useEventStream, useFirstBill } from './use-first-bill.ts';
-
-/** Properties of every step. */
-export type StepProps = {
-  bill: FirstBill;
-  isDone: boolean;
-  isOpen: boolean;
-  onToggle: () => void;
-};
+import { useEventStream, useFirstBill } from './use-first-bill.ts';
 
 export function FirstBillPage(): ReactNode {
   const texts = useTexts(TEXTS);
@@ -46,38 +38,48 @@ export function FirstBillPage(): ReactNode {
       isDone: done.has(key),
       isOpen,
       onToggle: () => search({ step: isOpen ? 'none' : key }),
+      onPin: () => search({ step: key }),
     };
   };
   const line = next.data?.line_items?.find(({ price_id }) => price_id === why);
   return (
-    <WithSheet sheet={line ? <LineWhy line={line} onClose={() => search({ why: undefined })} /> : null}>
-      <Columns side={<LiveInvoice subscription={bill.subscription} next={next} onWhy={(id) => search({ why: id })} />}>
-        <div className={styles.page}>
-          <PageHead
-            title={texts.title}
-            subtitle={
-              environment.type === 'production'
-                ? texts.youAreInProduction(environment.name)
-                : texts.youAreIn(environment.name)
-            }
-          />
-          {bill.error ? (
-            <Failure error={bill.error} />
-          ) : bill.isPending ? (
-            <Loading rows={8} />
-          ) : (
-            <div className={styles.steps}>
-              <Thread>
-                <SellStep {...propsOf('sell')} />
-                <SendStep {...propsOf('send')} />
-                <SubscribeStep {...propsOf('subscribe')} />
-                <AdvanceStep {...propsOf('advance')} />
-                <ProductionStep {...propsOf('production')} />
-              </Thread>
+    <Columns
+      side={
+        <>
+          <LiveInvoice subscription={bill.subscription} next={next} onWhy={(id) => search({ why: id })} />
+          {line && (
+            <div className={styles.sheet}>
+              <LineWhy line={line} onClose={() => search({ why: undefined })} />
             </div>
           )}
-        </div>
-      </Columns>
-    </WithSheet>
+        </>
+      }
+    >
+      <div className={styles.page}>
+        <PageHead
+          title={texts.title}
+          subtitle={
+            environment.type === 'production'
+              ? texts.youAreInProduction(environment.name)
+              : texts.youAreIn(environment.name)
+          }
+        />
+        {bill.error ? (
+          <Failure error={bill.error} />
+        ) : bill.isPending ? (
+          <Loading rows={8} />
+        ) : (
+          <div className={styles.steps}>
+            <Thread>
+              <SellStep {...propsOf('sell')} />
+              <SendStep {...propsOf('send')} />
+              <SubscribeStep {...propsOf('subscribe')} />
+              <AdvanceStep {...propsOf('advance')} />
+              <ProductionStep {...propsOf('production')} />
+            </Thread>
+          </div>
+        )}
+      </div>
+    </Columns>
   );
 }

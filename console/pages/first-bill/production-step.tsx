@@ -11,9 +11,8 @@ import { Confirm } from '../../components/confirm.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { inEnvironment, useEnvironment } from './environment.ts';
 import styles from './first-bill.module.css';
-import type { StepProps } from './first-bill-page.tsx';
 import { copyCatalogue } from './run-year.ts';
-import { Step } from './step.tsx';
+import { Step, type StepProps } from './step.tsx';
 import { TEXTS } from './texts.ts';
 
 const CHECKS = ['company', 'tax', 'numbering', 'webhook', 'team'] as const;

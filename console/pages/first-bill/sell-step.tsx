@@ -11,8 +11,7 @@ import { type Deed, fieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { createCatalogue } from './create-catalogue.ts';
 import styles from './first-bill.module.css';
-import type { StepProps } from './first-bill-page.tsx';
-import { Step } from './step.tsx';
+import { Step, type StepProps } from './step.tsx';
 import { type CatalogueDraft, TEMPLATE_KEYS, TEMPLATES } from './templates.ts';
 import { TEXTS } from './texts.ts';
 

@@ -14,6 +14,7 @@ import { useTexts } from '../../texts/texts.ts';
 import { ArrivedEvents } from './arrived-events.tsx';
 import {
   buildSampleEvent,
+  buildTraffic,
   COMMAND_LANGUAGES,
   COMMANDS,
   type CommandLanguage,
@@ -21,13 +22,13 @@ import {
   type SampleEvent,
 } from './commands.ts';
 import styles from './first-bill.module.css';
-import type { StepProps } from './first-bill-page.tsx';
 import { measureArrival } from './progress.ts';
 import { FROM } from './routes.ts';
-import { Step } from './step.tsx';
+import { Step, type StepProps } from './step.tsx';
 import { TEXTS } from './texts.ts';
 import { useArrivals } from './use-first-bill.ts';
 
+const TRAFFIC_EVENTS = 300;
 const DEFAULT_CUSTOMER = 'northwind';
 const LANGUAGE_NAMES = { curl: 'curl', typescript: 'TypeScript', python: 'Python', opentelemetry: 'OpenTelemetry' };
 
@@ -73,8 +74,12 @@ function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }):
     (event_name: string) => dataFrom(api.POST('/events', { body: { ...sample, event_name } })),
     () => invalidate(queries, '/events'),
   );
+  const sendTraffic = useDeed(
+    () => dataFrom(api.POST('/events/bulk', { body: { events: buildTraffic(sample, TRAFFIC_EVENTS, Date.now()) } })),
+    () => invalidate(queries, '/events'),
+  );
   const mayNotSend = can(session, 'event', 'write') ? null : texts.mayNot;
-  const error = makeKey.error ?? send.error;
+  const error = makeKey.error ?? send.error ?? sendTraffic.error;
   return (
     <>
       <Tabs
@@ -128,6 +133,9 @@ function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }):
         </Button>
         <Button blocked={mayNotSend} isBusy={send.isPending} onClick={() => send.mutate(misspell(sample.event_name))}>
           {texts.sendWrong}
+        </Button>
+        <Button blocked={mayNotSend} isBusy={sendTraffic.isPending} onClick={() => sendTraffic.mutate(undefined)}>
+          {texts.sendTraffic}
         </Button>
       </div>
     </>

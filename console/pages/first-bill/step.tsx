@@ -4,8 +4,20 @@ import { Knot } from '../../components/thread.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import styles from './first-bill.module.css';
 import { TEXTS } from './texts.ts';
+import type { FirstBill } from './use-first-bill.ts';
+
+/** Properties of every step. */
+export type StepProps = {
+  bill: FirstBill;
+  isDone: boolean;
+  isOpen: boolean;
+  onToggle: () => void;
+  /** Leaves the step open after it is done. */
+  onPin: () => void;
+};
 
 type StepFrameProps = {
+  onPin?: () => void;
   title: string;
   isDone: boolean;
   isOpen: boolean;

@@ -10,9 +10,8 @@ import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import styles from './first-bill.module.css';
-import type { StepProps } from './first-bill-page.tsx';
 import { monthStart } from './plan-year.ts';
-import { Step } from './step.tsx';
+import { Step, type StepProps } from './step.tsx';
 import { TEXTS } from './texts.ts';
 import type { FirstBill } from './use-first-bill.ts';
 

@@ -1,7 +1,6 @@
 /** Events of the last hour as bars, one a minute, with their number. */
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { findAxisMax } from '../../charts/series.ts';
 import { api, dataFrom } from '../../client/client.ts';
 import { can, useSession } from '../../client/session.ts';
 import { formatCount, formatTime } from '../../figures/format.ts';
@@ -44,7 +43,7 @@ export function EventBars({ label }: { label: string }): ReactNode {
   const windows = useEventWindows();
   if (windows === undefined) return null;
   const { counts, start, total } = windows;
-  const max = findAxisMax(Math.max(0, ...counts));
+  const max = Math.max(1, ...counts);
   return (
     <figure className={styles.bars}>
       <svg

@@ -26,7 +26,10 @@ export function EventsTile(): ReactNode {
         <>
           <p>
             <span className={styles.big}>{windows ? formatCount(language, windows.total) : <Unknown />}</span>{' '}
-            <span className="muted">{texts.lastHour}</span>
+            <span className="muted">
+              {texts.lastHour}
+              {windows && ` · ${texts.lastMinute(formatCount(language, windows.counts.at(-2) ?? 0))}`}
+            </span>
           </p>
           <EventBars label={texts.events} />
         </>

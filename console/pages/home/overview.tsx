@@ -7,10 +7,11 @@ import { buttonClass } from '../../components/button.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead, Section } from '../../components/page.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
-import { Money, Unknown } from '../../figures/money.tsx';
+import { Unknown } from '../../figures/money.tsx';
 import { Period } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useEnvironment } from '../first-bill/environment.ts';
+import { InvoiceTotal } from '../first-bill/invoice-total.tsx';
 import { useEventStream } from '../first-bill/use-first-bill.ts';
 import { InvoiceStatus } from '../invoices/status-chip.tsx';
 import { Attention } from './attention.tsx';
@@ -123,7 +124,7 @@ function listInvoiceColumns(texts: ReturnType<typeof useTexts<typeof TEXTS.en>>)
       isFigure: true,
       width: '140px',
       narrow: 'end',
-      cell: ({ total, currency }) => <Money amount={total} currency={currency} />,
+      cell: (invoice) => <InvoiceTotal environment_id={invoice.environment_id} invoice={invoice} />,
     },
   ];
 }
