@@ -1,5 +1,5 @@
 /**
- * Folders of the console (docs/decisions/0035-browser-sessions.md, "Build"). Each build is a folder of `console-dist`, named by its key; `current.json`
+ * Folders of the console (docs/decisions/0035-browser-sessions.md). Each build is a folder of `console-dist`, named by its key; `current.json`
  * names the one that is served, so that a process sees all of a build or nothing of it. The folder is not in git.
  */
 import { createHash } from 'node:crypto';

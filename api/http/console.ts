@@ -1,5 +1,5 @@
 /**
- * Serves the console in a browser (docs/decisions/0035-browser-sessions.md, "Pages"). Every address without another owner is a page of it, because
+ * Serves the console in a browser (docs/decisions/0035-browser-sessions.md). Every address without another owner is a page of it, because
  * its router reads the address in the browser. A program, which does not accept HTML, gets the answers of the API.
  */
 import { randomBytes } from 'node:crypto';

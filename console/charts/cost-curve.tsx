@@ -3,9 +3,7 @@ import type { ReactNode } from 'react';
 import { formatAxis, formatMoney, formatQuantity } from '../figures/format.ts';
 import { useLanguage } from '../texts/texts.ts';
 import styles from './charts.module.css';
-import { findAxisMax, toPlace } from './series.ts';
-
-export type CurvePoint = { readonly quantity: string; readonly amount: string; readonly isTierEnd?: boolean };
+import { type CurvePoint, findAxisMax, toPlace } from './series.ts';
 
 type CostCurveProps = { label: string; points: readonly CurvePoint[]; chosen?: CurvePoint | null; currency: string };
 

@@ -7,6 +7,8 @@ export type ChartSeries = {
   /** The period before: dashed and grey. */
   readonly isBefore?: boolean;
 };
+/** A quantity with its cost. The end of a tier has a mark of its own. */
+export type CurvePoint = { readonly quantity: string; readonly amount: string; readonly isTierEnd?: boolean };
 /** A moment at which something changed: a price, a correction. It is drawn on the axis of time. */
 export type ChartMark = { readonly at: string; readonly label: string };
 

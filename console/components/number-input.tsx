@@ -2,7 +2,7 @@
 import { TextInput, type TextInputProps } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { formatQuantity } from '../figures/format.ts';
-import { parseNumber } from '../figures/parse.ts';
+import { type ParsedNumber, parseNumber } from '../figures/parse.ts';
 import { defineTexts, useLanguage, useTexts } from '../texts/texts.ts';
 import styles from './number-input.module.css';
 
@@ -23,7 +23,9 @@ export function NumberInput({ value, onValue, unit, error, ...rest }: NumberInpu
     setShown(value);
     setText(value === '' ? '' : formatQuantity(language, value));
   }
-  const parsed = parseNumber(text, language);
+  // The text of a known value has one meaning, also where a reader could type it with two, as "12.000" in German.
+  const isOwn = value !== '' && text === formatQuantity(language, value);
+  const parsed: ParsedNumber = isOwn ? { kind: 'number', value } : parseNumber(text, language);
   const accept = (next: string) => {
     setShown(next);
     onValue(next);
@@ -31,8 +33,8 @@ export function NumberInput({ value, onValue, unit, error, ...rest }: NumberInpu
   const change = (next: string) => {
     setText(next);
     const read = parseNumber(next, language);
-    if (read.kind === 'number') accept(read.value);
-    else if (read.kind === 'empty') accept('');
+    // A text that is no number, or two, has no value: the one before it must not be sent.
+    accept(read.kind === 'number' ? read.value : '');
   };
   const understood = parsed.kind === 'number' ? formatQuantity(language, parsed.value) : null;
   return (
@@ -43,7 +45,7 @@ export function NumberInput({ value, onValue, unit, error, ...rest }: NumberInpu
         inputMode="text"
         autoComplete="off"
         classNames={{ input: styles.input }}
-        error={error ?? (parsed.kind === 'invalid' ? texts.invalid : undefined)}
+        error={error ?? (parsed.kind === 'invalid' ? texts.invalid : parsed.kind === 'ambiguous')}
         onChange={({ currentTarget }) => change(currentTarget.value)}
       />
       {understood !== null && understood !== text && (

@@ -18,15 +18,9 @@ export const theme = createTheme({
   components: {
     TextInput: { defaultProps: { size: 'sm' } },
     Select: { defaultProps: { size: 'sm', checkIconPosition: 'right' } },
-    Modal: {
-      defaultProps: {
-        centered: true,
-        transitionProps: { duration: 120 },
-        radius: 'lg',
-        // The head of a dialogue is no banner of the page.
-        attributes: { header: { role: 'presentation' } },
-      },
-    },
+    Modal: { defaultProps: { centered: true, transitionProps: { duration: 120 }, radius: 'lg' } },
+    // A `header` inside a dialogue would be a second banner of the document.
+    ModalHeader: { defaultProps: { component: 'div' } },
     Menu: { defaultProps: { transitionProps: { duration: 120 } } },
     Tooltip: { defaultProps: { openDelay: 300, multiline: true, maw: 320 } },
   },

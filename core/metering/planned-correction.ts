@@ -27,7 +27,7 @@ export type PlannedCorrection = Scope & {
 };
 
 /** Events that a usage query reads. */
-export type CountedEvents = Scope & {
+type CountedEvents = Scope & {
   readonly event_name: string;
   /** Null means all customers. */
   readonly external_customer_ids: readonly string[] | null;

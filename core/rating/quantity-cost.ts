@@ -27,7 +27,7 @@ type QuantityCostInput = {
   readonly window: CostWindow | null;
 };
 
-type CostLine = {
+type QuantityCostLine = {
   /** Units below this tier: the line covers the units above it. */
   readonly from: string;
   readonly up_to: string | null;
@@ -41,7 +41,7 @@ export type QuantityCost = {
   readonly quantity: string;
   readonly amount: Decimal;
   readonly amount_rounded: Decimal;
-  readonly lines: readonly CostLine[];
+  readonly lines: readonly QuantityCostLine[];
 };
 
 /** Computes the cost of each quantity. A faulty quantity is refused with its index. */
@@ -93,7 +93,7 @@ const ONLY_TIMES_OF_DAY = {
 function toCostLine(
   { tier, units, unit_amount, flat_amount, amount }: ChargePart,
   { tiers }: Pick<ChargeDefinition, 'tiers'>,
-): CostLine {
+): QuantityCostLine {
   const sorted = sortTiers(tiers ?? []);
   const bound = (index: number) => {
     const own = sorted[index];

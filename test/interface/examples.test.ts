@@ -327,7 +327,7 @@ describe('the examples of the documentation', () => {
     await ask('getEventsMonitoring');
     await ask('listEventNames');
     await ask('listEventProperties', { query: 'event_name=api_call' });
-    await ask('getEventThread', { id: 'call-2' });
+    await inBetween(() => ask('getEventThread', { id: 'call-2' }));
   }
 
   async function whatItCosts() {
@@ -807,7 +807,7 @@ describe('the examples of the documentation', () => {
     const invoice = id('inv', 2);
     const january = 'start_time=2026-01-01T00:00:00Z&end_time=2026-02-01T00:00:00Z';
     await ask('exportUsage', { query: january });
-    await ask('streamEvents', { query: 'event_name=api_call' });
+    await inBetween(() => ask('streamEvents', { query: 'event_name=api_call' }));
     await ask('exportRecords', { entity_type: 'events', query: january });
     const path = `/invoices/${invoice}/proof/events` as const;
     const lines = await fetch(`${world.api.url}/v1${ids.asMade(path)}`, { headers: { 'x-api-key': world.api.key } });

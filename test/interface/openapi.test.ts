@@ -84,7 +84,7 @@ describe('the OpenAPI document', () => {
         description: description ?? schema.description,
       }));
       const { $ref } = operation.requestBody?.content!['application/json']!.schema ?? {};
-      const searched = path.endsWith('/search') ? followReference(document, $ref!).properties! : {};
+      const searched = path.endsWith('/search') && $ref ? followReference(document, $ref).properties! : {};
       const conditions = Object.entries(searched).map(([name, { description }]) => ({ name, description }));
       return [...parameters, ...conditions]
         .filter(({ description }) => !/^[A-Z`].+\.$/s.test(description ?? ''))
@@ -401,6 +401,7 @@ describe('the pages of the rules', () => {
 
 /** A PDF is shown by its first line. */
 const BEGINNINGS: Record<string, RegExp> = {
+  'text/event-stream': /^retry: \d+\n\n/,
   'text/csv': /^\w+(,\w+)+\r\n/,
   'application/pdf': /^%PDF-/,
   'application/x-ndjson': /^\{"event_id":"call-1",.+\}\n/,

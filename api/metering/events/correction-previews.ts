@@ -25,7 +25,7 @@ const PreviewReplacementRequest = ReplaceEventRequest.pick({ event: true }).meta
 const Content = z
   .object({
     event_name: z.string(),
-    external_customer_id: z.string(),
+    external_customer_id: z.string().meta({ description: 'Customer, as in the event.' }),
     timestamp: timestampText,
     source: z.string().meta({ description: 'Source of the event; empty without one.' }),
   })
@@ -131,9 +131,9 @@ export const correctionPreviewRoutes: Route[] = [
   }),
 ];
 
-type PreviewInput = Omit<Parameters<typeof previewCorrection>[2], 'now'>;
+type CorrectionPreviewInput = Omit<Parameters<typeof previewCorrection>[2], 'now'>;
 
-async function preview({ services, scope, principal, now }: Context, input: PreviewInput) {
+async function preview({ services, scope, principal, now }: Context, input: CorrectionPreviewInput) {
   requireRead(principal, 'invoice', 'the effect of a correction on invoices');
   return showPreview(await previewCorrection(services, scope, { ...input, now }));
 }

@@ -4,7 +4,7 @@ import { keyText } from '../../../core/foundation/record.ts';
 import { ENVIRONMENT_TYPES } from '../../../storage/models/foundation/environment.ts';
 import { Login, newPassword } from '../../foundation/auth/schema.ts';
 
-type SignInInput =
+type SessionInput =
   | { readonly link_token: string }
   | {
       readonly link_token?: undefined;
@@ -32,7 +32,7 @@ export const CreateSession = z
       description: 'Token of the one-time link that `npm start` prints, instead of email and password.',
     }),
   })
-  .transform((input, context): SignInInput => {
+  .transform((input, context): SessionInput => {
     const { email, password, sign_up, tenant_name, link_token } = input;
     const refuse = (field: string, message: string) => {
       context.addIssue({ code: 'custom', path: [field], message });

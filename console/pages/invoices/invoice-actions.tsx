@@ -45,6 +45,8 @@ export function InvoiceActions({ invoice }: { invoice: Invoice }): ReactNode {
   const mayNot = can(session, 'invoice', 'write') ? null : texts.mayNot;
   const mayNotPay = can(session, 'payment', 'write') ? null : texts.mayNotPay;
   const isOwed = status === 'FINALIZED' && !isZero(invoice.amount_remaining);
+  // A link to a dialogue opens nothing that the role may not do.
+  const permitted = mayNot === null ? dialogue : undefined;
   const close = () => open();
   return (
     <>
@@ -92,12 +94,16 @@ export function InvoiceActions({ invoice }: { invoice: Invoice }): ReactNode {
           {recompute.error.message}
         </p>
       )}
-      {dialogue === 'pay' && isOwed && <RecordPayment invoice={invoice} onDone={refresh} onClose={close} />}
-      {dialogue === 'void' && status !== 'VOIDED' && <VoidInvoice invoice={invoice} onDone={refresh} onClose={close} />}
-      {dialogue === 'finalize' && status === 'DRAFT' && (
+      {dialogue === 'pay' && isOwed && mayNotPay === null && (
+        <RecordPayment invoice={invoice} onDone={refresh} onClose={close} />
+      )}
+      {permitted === 'void' && status !== 'VOIDED' && (
+        <VoidInvoice invoice={invoice} onDone={refresh} onClose={close} />
+      )}
+      {permitted === 'finalize' && status === 'DRAFT' && (
         <FinalizeInvoice invoice={invoice} onDone={refresh} onClose={close} />
       )}
-      {dialogue === 'send' && status === 'FINALIZED' && (
+      {permitted === 'send' && status === 'FINALIZED' && (
         <SendInvoice invoice={invoice} onDone={refresh} onClose={close} />
       )}
     </>

@@ -5,7 +5,7 @@ import { Unknown } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import type { InvoiceLine } from './invoice.ts';
 import { TEXTS } from './texts.ts';
-import { toReadablePrice } from './thread/explain-line.ts';
+import { POWER_NAMES, toReadablePrice } from './thread/explain-line.ts';
 
 type PriceTerms = {
   billing_model?: string;
@@ -14,8 +14,6 @@ type PriceTerms = {
   tiers?: unknown[] | null;
   transform_quantity?: { divide_by?: number | string } | null;
 };
-
-export const POWER_NAMES = { 0: '1', 3: '1 K', 6: '1 M' } as const;
 
 export function PriceLabel({ line }: { line: InvoiceLine }): ReactNode {
   const texts = useTexts(TEXTS);

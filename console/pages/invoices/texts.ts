@@ -47,7 +47,6 @@ export const TEXTS = defineTexts(
     stateOverdue: (days: number) =>
       days === 0 ? 'Overdue since today' : `Overdue ${days} ${plural(days, 'day', 'days')}`,
     draftOf: (customer: string) => `Draft for ${customer}`,
-    invoice: 'Invoice',
     finalized: 'finalized',
     voided: 'voided',
     computed: 'computed',
@@ -72,7 +71,6 @@ export const TEXTS = defineTexts(
     amount: 'Amount',
     noLines: 'This invoice has no lines.',
     whyLine: (amount: string) => `Why ${amount}?`,
-    fixed: 'fixed',
     graduated: (tiers: number) => `graduated, ${tiers} tiers`,
     volume: (tiers: number) => `by volume, ${tiers} tiers`,
     per: (amount: string, units: string) => `${amount} / ${units}`,
@@ -143,7 +141,6 @@ export const TEXTS = defineTexts(
       stateOverdue: (days) =>
         days === 0 ? 'Seit heute überfällig' : `${days} ${plural(days, 'Tag', 'Tage')} überfällig`,
       draftOf: (customer) => `Entwurf für ${customer}`,
-      invoice: 'Rechnung',
       finalized: 'ausgestellt',
       voided: 'storniert',
       computed: 'berechnet',
@@ -168,7 +165,6 @@ export const TEXTS = defineTexts(
       amount: 'Betrag',
       noLines: 'Diese Rechnung hat keine Positionen.',
       whyLine: (amount) => `Warum ${amount}?`,
-      fixed: 'fest',
       graduated: (tiers) => `gestaffelt, ${tiers} Stufen`,
       volume: (tiers) => `nach Menge, ${tiers} Stufen`,
       per: (amount, units) => `${amount} / ${units}`,

@@ -1,6 +1,85 @@
-import type { ReactNode } from 'react';
+/** A new price of a plan. */
+
+import { notifications } from '@mantine/notifications';
+import { useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { api, dataFrom } from '../../client/client.ts';
+import { invalidate, useGet } from '../../client/queries.ts';
+import { can, useSession } from '../../client/session.ts';
+import { buttonClass } from '../../components/button.tsx';
+import { useDeed } from '../../components/form.tsx';
 import { PageHead } from '../../components/page.tsx';
+import { useTexts } from '../../texts/texts.ts';
+import { startRollOut } from './plan-queries.ts';
+import { buildPriceRequest, createDraft } from './price-draft.ts';
+import { PriceEditor } from './price-editor.tsx';
+import { PRICE_TEXTS } from './price-texts.ts';
+import { PublishDialog } from './publish-dialog.tsx';
+import { useRunningCount } from './running-count.ts';
+
+const FROM = '/env/$environment_id/plans/$plan_id/prices/new';
 
 export function NewPricePage(): ReactNode {
-  return <PageHead title="NewPricePage" />;
+  const texts = useTexts(PRICE_TEXTS);
+  const { plan_id } = useParams({ from: FROM });
+  const navigate = useNavigate({ from: FROM });
+  const queries = useQueryClient();
+  const session = useSession();
+  const plan = useGet('/plans/{id}', { path: { id: plan_id } });
+  const runningCount = useRunningCount(plan_id);
+  const currency = plan.data?.prices?.[0]?.currency;
+  const [draft, setDraft] = useState(() => createDraft(currency ?? 'usd'));
+  const [isPublishing, setPublishing] = useState(false);
+  const [wasTouched, setTouched] = useState(false);
+  // A plan mostly sells in one currency: that of its other prices.
+  const shown = wasTouched || !currency ? draft : { ...draft, currency };
+  const publish = useDeed(async (isRolledOut: boolean) => {
+    const body = buildPriceRequest(shown, plan_id);
+    const price = await dataFrom(api.POST('/prices', { body: body as never }));
+    if (isRolledOut) await startRollOut(queries, plan_id);
+    await invalidate(queries, '/plans', '/prices', '/meters');
+    notifications.show({
+      message: texts.published(price.display_name ?? texts.newPrice),
+      closeButtonProps: { 'aria-label': texts.close },
+    });
+    await navigate({ to: '/env/$environment_id/plans/$plan_id', search: (old) => ({ zone: old.zone }) });
+  });
+  return (
+    <>
+      <PriceEditor
+        head={
+          <PageHead
+            title={shown.display_name === '' ? texts.newPrice : shown.display_name}
+            subtitle={plan.data && <bdi>{plan.data.name}</bdi>}
+          />
+        }
+        draft={shown}
+        onDraft={(next) => {
+          setTouched(true);
+          setDraft(next);
+        }}
+        isStored={false}
+        error={publish.error}
+        blocked={can(session, 'price', 'write') ? null : texts.mayNotWrite}
+        note={texts.notInEffect}
+        runningCount={runningCount}
+        onPublish={() => setPublishing(true)}
+        discard={
+          <Link from={FROM} to="/env/$environment_id/plans/$plan_id" className={buttonClass}>
+            {texts.discard}
+          </Link>
+        }
+      />
+      {isPublishing && (
+        <PublishDialog
+          startsAt={shown.starts_at}
+          kind="new"
+          runningCount={runningCount}
+          onPublish={(isRolledOut) => publish.mutateAsync(isRolledOut)}
+          onClose={() => setPublishing(false)}
+        />
+      )}
+    </>
+  );
 }

@@ -1,6 +1,132 @@
-import type { ReactNode } from 'react';
+/** A plan: its prices by kind, what it grants, and who subscribes to it. */
+import { Menu } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { api } from '../../client/client.ts';
+import { invalidate, useGet } from '../../client/queries.ts';
+import { can, useSession } from '../../client/session.ts';
+import { Button, buttonClass, primaryButtonClass } from '../../components/button.tsx';
+import { Chip } from '../../components/chip.tsx';
+import { Confirm } from '../../components/confirm.tsx';
+import { CopyId } from '../../components/copy.tsx';
 import { PageHead } from '../../components/page.tsx';
+import { RecordTools } from '../../components/record-tools.tsx';
+import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
+import { Loaded } from '../../components/states.tsx';
+import { useTexts } from '../../texts/texts.ts';
+import { EntitlementForm } from './entitlement-form.tsx';
+import { GrantForm } from './grant-form.tsx';
+import { PlanForm } from './plan-form.tsx';
+import { PlanEntitlements, PlanGrants } from './plan-parts.tsx';
+import { PlanPrices } from './plan-prices.tsx';
+import type { PlanRecord } from './plan-queries.ts';
+import { PlanSubscribers } from './plan-subscribers.tsx';
+import { PLAN_TEXTS } from './plan-texts.ts';
+import { RollOut } from './roll-out.tsx';
+import type { PlanSearch } from './routes.ts';
+
+const FROM = '/env/$environment_id/plans/$plan_id';
 
 export function PlanPage(): ReactNode {
-  return <PageHead title="PlanPage" />;
+  const { plan_id } = useParams({ from: FROM });
+  const plan = useGet('/plans/{id}', { path: { id: plan_id } });
+  return (
+    <Loaded query={plan} rows={8}>
+      {(record) => <PlanView plan={record} />}
+    </Loaded>
+  );
+}
+
+function PlanView({ plan }: { plan: PlanRecord }): ReactNode {
+  const texts = useTexts(PLAN_TEXTS);
+  const { sheet } = useSearch({ from: FROM });
+  const navigate = useNavigate({ from: FROM });
+  const queries = useQueryClient();
+  const session = useSession();
+  const [isArchiving, setArchiving] = useState(false);
+  const isSold = plan.status === 'published';
+  const openSheet = (next?: PlanSearch['sheet']) =>
+    void navigate({ search: (old) => ({ ...old, sheet: next }), resetScroll: false });
+  const close = () => openSheet();
+  const may = (resource: string) => (can(session, resource, 'write') ? null : texts.mayNotWrite);
+  const side = {
+    edit: <PlanForm plan={plan} onClose={close} />,
+    copy: <PlanForm plan={plan} isCopy onClose={close} />,
+    'roll-out': <RollOut plan={plan} onClose={close} />,
+    entitlement: <EntitlementForm plan_id={plan.id} onClose={close} />,
+    grant: <GrantForm plan_id={plan.id} onClose={close} />,
+    record: (
+      <SideSheet title={texts.record} subtitle={<CopyId id={plan.id} />} onClose={close}>
+        <RecordTools record={plan} path={`/plans/${plan.id}`} entity_id={plan.id} />
+      </SideSheet>
+    ),
+  };
+  return (
+    <WithSheet sheet={sheet && side[sheet]}>
+      <PageHead
+        title={plan.name}
+        status={!isSold && <Chip>{texts.archived}</Chip>}
+        subtitle={
+          <>
+            {plan.description && <>{plan.description} · </>}
+            <CopyId id={plan.lookup_key ?? plan.id} />
+          </>
+        }
+        actions={
+          <>
+            <Menu position="bottom-end">
+              <Menu.Target>
+                <button type="button" className={buttonClass}>
+                  {texts.more} <span aria-hidden="true">⌄</span>
+                </button>
+              </Menu.Target>
+              <Menu.Dropdown>
+                <Menu.Item onClick={() => openSheet('record')}>{texts.record}</Menu.Item>
+                {isSold && may('plan') === null && (
+                  <>
+                    <Menu.Item onClick={() => openSheet('edit')}>{texts.edit}</Menu.Item>
+                    <Menu.Item onClick={() => openSheet('copy')}>{texts.copy}</Menu.Item>
+                    <Menu.Item color="var(--bad)" onClick={() => setArchiving(true)}>
+                      {texts.archive}
+                    </Menu.Item>
+                  </>
+                )}
+                {may('plan') !== null && <Menu.Label>{may('plan')}</Menu.Label>}
+              </Menu.Dropdown>
+            </Menu>
+            {isSold && (
+              <>
+                <Button blocked={may('plan')} onClick={() => openSheet('roll-out')}>
+                  {texts.rollOut}
+                </Button>
+                <Link from={FROM} to="/env/$environment_id/plans/$plan_id/prices/new" className={primaryButtonClass}>
+                  {texts.newPrice}
+                </Link>
+              </>
+            )}
+          </>
+        }
+      />
+      <PlanPrices plan={plan} />
+      <PlanEntitlements plan={plan} blocked={may('entitlement')} onAdd={() => openSheet('entitlement')} />
+      <PlanGrants plan={plan} blocked={may('creditgrant')} onAdd={() => openSheet('grant')} />
+      <PlanSubscribers plan={plan} />
+      {isArchiving && (
+        <Confirm
+          title={texts.archiveTitle(plan.name)}
+          action={texts.archiveNow}
+          typed={plan.name}
+          isDangerous
+          onClose={() => setArchiving(false)}
+          onConfirm={async () => {
+            await api.DELETE('/plans/{id}', { params: { path: { id: plan.id } } });
+            await invalidate(queries, '/plans', '/prices');
+          }}
+        >
+          <p>{texts.archiveHint}</p>
+        </Confirm>
+      )}
+    </WithSheet>
+  );
 }

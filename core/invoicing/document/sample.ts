@@ -10,7 +10,7 @@ import { priceFixedCharge } from '../../rating/line-amount.ts';
 import type { InvoiceDocumentInput } from './document.ts';
 import { formatDocumentNumber, type NumberConfig, toNumberToken } from './number.ts';
 
-type SampleInput = {
+type SampleInvoiceInput = {
   readonly numbers: NumberConfig;
   readonly due_date_days: number;
   readonly now: Milliseconds;
@@ -48,7 +48,7 @@ const CUSTOMER = {
 };
 
 /** Builds a final invoice of the previous month with the first number and the due date of the settings. */
-export function buildSampleInvoice({ numbers, due_date_days, now }: SampleInput): SampleInvoice {
+export function buildSampleInvoice({ numbers, due_date_days, now }: SampleInvoiceInput): SampleInvoice {
   const period = findPreviousMonth(numbers.timezone, now);
   const dates = { period_start: formatMs(period.start), period_end: formatMs(period.end) };
   const lines = CHARGES.map(({ name, quantity, price }) => {

@@ -31,7 +31,7 @@ const INNER_KEY = ['createPayment', 'refundPayment', 'topUpWallet', 'debitWallet
 /** Nobody can read the answer again: it is told which record was made. */
 const SHOWN_ONCE = ['createUser', 'createApiKey', 'createWebhookEndpoint', 'rotateWebhookSecret', 'initiateOAuth'];
 /** They write nothing, and ask for another permission than one to read. */
-const READS = ['parsePricing'];
+const READS = ['parsePricing', 'previewEventVoid', 'previewEventReplacement'];
 
 describe('the ways in which a POST is done once', () => {
   const posts = routes.filter(({ method, access }) => method === 'post' && access !== 'public');

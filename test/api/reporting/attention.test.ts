@@ -96,10 +96,18 @@ describe('what needs attention', () => {
     expect(await find('alert_in_alarm')).to.deep.include({ count: 1, sample_ids: ['wallet_1'] });
     expect(await find('webhook_failing')).to.deep.include({ count: 1, sample_ids: ['whep_failing'] });
     expect((await find('webhook_failing'))!.oldest_at).to.equal('2026-03-08T00:00:00Z');
-    const file = Buffer.from('no,columns\n1,2\n');
-    const form = new FormData();
-    form.append('file', new Blob([file], { type: 'text/csv' }), 'customers.csv');
-    expect(await find('task_failed')).to.equal(undefined);
+    const task = {
+      task_type: 'IMPORT',
+      entity_type: 'CUSTOMERS',
+      file_type: 'CSV',
+      file_url: '',
+      task_status: 'FAILED',
+    };
+    await postgres('tasks').insert([
+      { ...scope, ...task, id: 'task_failed', failed_at: at },
+      { ...scope, ...task, id: 'task_long_ago', failed_at: '2026-02-01T00:00:00Z' },
+    ]);
+    expect(await find('task_failed')).to.deep.include({ count: 1, sample_ids: ['task_failed'] });
   });
 
   it('only what the caller may read, 401 without a key, nothing of another tenant', async () => {

@@ -104,6 +104,9 @@ function listSteps({ computed_from, commitment_info: info }: InvoiceLine): Price
   return steps;
 }
 
+/** Numbers of units for which a price is shown, by their power of ten. */
+export const POWER_NAMES = { 0: '1', 3: '1 K', 6: '1 M' } as const;
+
 /** A unit price that people can read: 0.00003 is 30 per million. `power` is that of ten by which it was multiplied. */
 export function toReadablePrice(unit_amount: string): { amount: string; power: 0 | 3 | 6 } {
   const zeros = /^-?0\.(0*)/.exec(unit_amount)?.[1]?.length ?? 0;

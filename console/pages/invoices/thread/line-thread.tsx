@@ -138,7 +138,7 @@ function PriceOwner({ line }: { line: InvoiceLine }): ReactNode {
     );
   return (
     <Link
-      from="/env/$environment_id/invoices/$invoice_id"
+      from="/env/$environment_id"
       to="/env/$environment_id/plans/$plan_id/prices/$price_id"
       params={({ environment_id }) => ({ environment_id, plan_id, price_id })}
       search={({ zone }) => ({ zone })}
@@ -245,7 +245,7 @@ function ThreadFooter({ invoice, line, event_name }: ThreadFooterProps): ReactNo
     <>
       {line.meter_id && (
         <Link
-          from="/env/$environment_id/invoices/$invoice_id"
+          from="/env/$environment_id"
           to="/env/$environment_id/events"
           params={({ environment_id }) => ({ environment_id })}
           search={({ zone }) => ({ zone, ...filter })}

@@ -1,8 +1,7 @@
 /** Figures of a thread as texts, for sums that are written out and for readers of the screen. */
-import { formatMoney, formatQuantity } from '../../../figures/format.ts';
+import { formatMoney } from '../../../figures/format.ts';
 import type { Language } from '../../../texts/texts.ts';
-import { POWER_NAMES } from '../price-label.tsx';
-import { type PricedPart, toReadablePrice } from './explain-line.ts';
+import { POWER_NAMES, type PricedPart, toReadablePrice } from './explain-line.ts';
 
 /** "× 30.00 / 1 M", with the flat amount of a tier behind it. */
 export function formatTimes(language: Language, { unit_amount, flat_amount }: PricedPart): string {
@@ -14,8 +13,4 @@ export function formatTimes(language: Language, { unit_amount, flat_amount }: Pr
 /** The ends of a hash, which suffice to compare it by eye. */
 export function shortenHash(hash: string): string {
   return hash.length <= 12 ? hash : `${hash.slice(0, 4)}…${hash.slice(-4)}`;
-}
-
-export function formatUnits(language: Language, units: string): string {
-  return formatQuantity(language, units);
 }

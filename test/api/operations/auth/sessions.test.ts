@@ -80,7 +80,8 @@ describe('browser sessions', () => {
     expect(JSON.stringify(rows)).to.not.contain(token);
     expect(api.logged()).to.not.contain(token);
     // Nor is the token a key, or its hash a token.
-    for (const headers of [{ 'x-api-key': token! }, { authorization: `Bearer ${token}` }])
+    const asKeys: Record<string, string>[] = [{ 'x-api-key': token! }, { authorization: `Bearer ${token}` }];
+    for (const headers of asKeys)
       expect((await api.request('GET', '/auth/session', { key: null, headers })).status).to.equal(401);
     const stolen = { cookie: `farthing=${rows[0].token_hash}` };
     expect((await api.request('GET', '/auth/session', { key: null, headers: stolen })).status).to.equal(401);
@@ -186,12 +187,13 @@ describe('browser sessions', () => {
   it('400 with a cookie and a key or token, whichever is right', async () => {
     const { browser, email } = await signUp();
     const { body } = await api.request('POST', '/auth/login', { body: { email, password: PASSWORD }, key: null });
-    for (const headers of [
+    const keys: Record<string, string>[] = [
       { 'x-api-key': api.key },
       { authorization: `Bearer ${api.key}` },
       { authorization: `Bearer ${body.token}` },
       { 'x-api-key': 'sk_wrong' },
-    ]) {
+    ];
+    for (const headers of keys) {
       const answer = await browser.request('GET', '/users/me', { headers });
       expect([answer.status, answer.body.details!.field]).to.deep.equal([400, 'Cookie']);
     }
@@ -216,7 +218,7 @@ describe('browser sessions', () => {
   });
 
   it('a key and a token have no session', async () => {
-    const { body } = await api.request('GET', '/auth/session');
+    const { body } = await api.request<Session>('GET', '/auth/session' as string);
     expect(body.session).to.equal(null);
     expect(body.tenant.id).to.equal(api.scope.tenant_id);
   });

@@ -138,7 +138,7 @@ describe('previews of corrections', function () {
           }
         }
       }),
-      { numRuns: samples(6), endOnFailure: true },
+      { numRuns: samples(4), endOnFailure: true },
     );
   });
 

@@ -1,0 +1,217 @@
+/** What a plan grants besides prices: entitlements and credits. */
+import { useQueryClient } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { api } from '../../client/client.ts';
+import { invalidate, useGet } from '../../client/queries.ts';
+import { Button } from '../../components/button.tsx';
+import { Confirm } from '../../components/confirm.tsx';
+import { DataTable } from '../../components/data-table.tsx';
+import { Section, Sheet } from '../../components/page.tsx';
+import { Loaded } from '../../components/states.tsx';
+import { Quantity } from '../../figures/money.tsx';
+import { useTexts } from '../../texts/texts.ts';
+import type { PlanRecord } from './plan-queries.ts';
+import { PLAN_TEXTS } from './plan-texts.ts';
+import styles from './plans.module.css';
+
+type PlanPartProps = { plan: PlanRecord; blocked: string | null; onAdd: () => void };
+type RemovedPart = { id: string; name: string };
+
+export function PlanEntitlements({ plan, blocked, onAdd }: PlanPartProps): ReactNode {
+  const texts = useTexts(PLAN_TEXTS);
+  const queries = useQueryClient();
+  const [removed, setRemoved] = useState<RemovedPart | null>(null);
+  const list = useGet('/plans/{id}/entitlements', { path: { id: plan.id } });
+  return (
+    <Section
+      title={texts.entitlements}
+      end={plan.status === 'published' && <AddButton {...{ blocked, onAdd }} label={texts.addEntitlement} />}
+    >
+      <Loaded query={list} rows={2}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Sheet>
+              <p className={styles.note}>{texts.noEntitlements}</p>
+            </Sheet>
+          ) : (
+            <DataTable
+              label={texts.entitlements}
+              rows={items}
+              rowKey={({ id }) => id}
+              columns={[
+                {
+                  key: 'feature',
+                  header: texts.feature,
+                  width: 'minmax(140px, 2fr)',
+                  narrow: 'first',
+                  cell: ({ feature, feature_id }) => <bdi>{feature?.name ?? feature_id}</bdi>,
+                },
+                {
+                  key: 'allows',
+                  header: texts.allows,
+                  isFigure: true,
+                  narrow: 'end',
+                  cell: ({ feature_type, is_enabled, usage_limit, static_value }) =>
+                    feature_type === 'metered' ? (
+                      usage_limit === null ? (
+                        texts.unlimited
+                      ) : (
+                        <Quantity value={String(usage_limit)} />
+                      )
+                    ) : feature_type === 'static' ? (
+                      static_value
+                    ) : is_enabled ? (
+                      texts.on
+                    ) : (
+                      texts.off
+                    ),
+                },
+                {
+                  key: 'resets',
+                  header: texts.resets,
+                  narrow: 'second',
+                  cell: ({ usage_reset_period }) =>
+                    usage_reset_period ? texts.recurring(texts.period(usage_reset_period)) : '–',
+                },
+                removeColumn<(typeof items)[number]>(texts.remove, blocked, ({ id, feature, feature_id }) =>
+                  setRemoved({ id, name: feature?.name ?? feature_id }),
+                ),
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      {removed && (
+        <RemoveDialog
+          removed={removed}
+          onClose={() => setRemoved(null)}
+          onRemove={async () => {
+            await api.DELETE('/entitlements/{id}', { params: { path: { id: removed.id } } });
+            await invalidate(queries, '/plans');
+          }}
+        />
+      )}
+    </Section>
+  );
+}
+
+export function PlanGrants({ plan, blocked, onAdd }: PlanPartProps): ReactNode {
+  const texts = useTexts(PLAN_TEXTS);
+  const queries = useQueryClient();
+  const [removed, setRemoved] = useState<RemovedPart | null>(null);
+  const list = useGet('/plans/{id}/creditgrants', { path: { id: plan.id } });
+  return (
+    <Section
+      title={texts.grants}
+      end={plan.status === 'published' && <AddButton {...{ blocked, onAdd }} label={texts.addGrant} />}
+    >
+      <Loaded query={list} rows={2}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Sheet>
+              <p className={styles.note}>{texts.noGrants}</p>
+            </Sheet>
+          ) : (
+            <DataTable
+              label={texts.grants}
+              rows={items}
+              rowKey={({ id }) => id}
+              columns={[
+                {
+                  key: 'name',
+                  header: texts.name,
+                  width: 'minmax(140px, 2fr)',
+                  narrow: 'first',
+                  cell: ({ name }) => <bdi>{name}</bdi>,
+                },
+                {
+                  key: 'credits',
+                  header: texts.credits,
+                  isFigure: true,
+                  narrow: 'end',
+                  cell: ({ credits }) => <Quantity value={credits} />,
+                },
+                {
+                  key: 'cadence',
+                  header: texts.cadence,
+                  cell: ({ cadence, period }) =>
+                    cadence === 'ONETIME' ? texts.once : texts.recurring(texts.period(period ?? '')),
+                },
+                {
+                  key: 'expires',
+                  header: texts.expires,
+                  cell: ({ expiration_type, expiration_duration, expiration_duration_unit }) =>
+                    expiration_type === 'NEVER'
+                      ? texts.never
+                      : expiration_type === 'BILLING_CYCLE'
+                        ? texts.withPeriod
+                        : texts.after(expiration_duration ?? 1, expiration_duration_unit ?? 'DAY'),
+                },
+                removeColumn<(typeof items)[number]>(texts.remove, blocked, ({ id, name }) => setRemoved({ id, name })),
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      {removed && (
+        <RemoveDialog
+          removed={removed}
+          onClose={() => setRemoved(null)}
+          onRemove={async () => {
+            await api.DELETE('/creditgrants/{id}', { params: { path: { id: removed.id } } });
+            await invalidate(queries, '/plans');
+          }}
+        />
+      )}
+    </Section>
+  );
+}
+
+type AddButtonProps = { label: string; blocked: string | null; onAdd: () => void };
+
+function AddButton({ label, blocked, onAdd }: AddButtonProps): ReactNode {
+  return (
+    <Button blocked={blocked} onClick={onAdd}>
+      {label}
+    </Button>
+  );
+}
+
+function removeColumn<Row extends { id: string }>(label: string, blocked: string | null, onRemove: (row: Row) => void) {
+  return {
+    key: 'remove',
+    header: <span className="visually-hidden">{label}</span>,
+    width: '96px',
+    isFigure: true,
+    narrow: 'second' as const,
+    cell: (row: Row) =>
+      blocked === null && (
+        <button type="button" className={styles.linkish} onClick={() => onRemove(row)}>
+          {label}
+        </button>
+      ),
+  };
+}
+
+function RemoveDialog({
+  removed,
+  onRemove,
+  onClose,
+}: {
+  removed: RemovedPart;
+  onRemove: () => Promise<unknown>;
+  onClose: () => void;
+}): ReactNode {
+  const texts = useTexts(PLAN_TEXTS);
+  return (
+    <Confirm
+      title={texts.removeTitle(removed.name)}
+      action={texts.remove}
+      isDangerous
+      onClose={onClose}
+      onConfirm={onRemove}
+    >
+      <p>{texts.removeHint}</p>
+    </Confirm>
+  );
+}
