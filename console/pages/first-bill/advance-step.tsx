@@ -132,7 +132,6 @@ function YearSteps({ progress, isFailed }: { progress: YearProgress; isFailed: b
 
 function YearInvoices({ bill }: { bill: FirstBill }): ReactNode {
   const texts = useTexts(TEXTS);
-  const language = useLanguage();
   const environment = useEnvironment();
   const environment_id = bill.year?.environment_id ?? environment.id;
   if (bill.invoices.length === 0) return null;

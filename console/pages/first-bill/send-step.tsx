@@ -34,7 +34,7 @@ const LANGUAGE_NAMES = { curl: 'curl', typescript: 'TypeScript', python: 'Python
 
 export function SendStep({ bill, ...step }: StepProps): ReactNode {
   const texts = useTexts(TEXTS);
-  const arrivals = useArrivals(bill.isPending ? undefined : bill.events);
+  const arrivals = useArrivals(bill);
   const newest = bill.events.find(({ id }) => arrivals.get(id));
   const seconds = newest && measureArrival(newest.received_at, arrivals.get(newest.id)!);
   const sample = buildSampleEvent(bill.meters, bill.events[0]?.external_customer_id ?? DEFAULT_CUSTOMER);

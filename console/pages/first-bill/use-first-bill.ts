@@ -28,6 +28,8 @@ export type FirstBill = {
   readonly prices: readonly RecordOf<'/prices'>[];
   readonly subscription: RecordOf<'/subscriptions'> | undefined;
   readonly events: readonly ArrivedEvent[];
+  /** When the events were read last; 0 before. */
+  readonly events_read_at_ms: number;
   readonly year: { readonly environment_id: string; readonly clock: YearClock } | undefined;
   readonly invoices: readonly YearInvoice[];
   readonly progress: Progress;
@@ -52,6 +54,7 @@ export function useFirstBill(): FirstBill {
     prices: prices.rows,
     subscription: subscriptions.rows[0],
     events: events.data?.events ?? [],
+    events_read_at_ms: events.dataUpdatedAt,
     year,
     invoices: invoices ?? [],
     progress: deriveProgress({
@@ -140,18 +143,15 @@ export function useThreads(events: readonly ArrivedEvent[]): (GetData<'/events/{
   }).map(({ data }) => data as GetData<'/events/{id}/thread'> | undefined);
 }
 
-/** For each event that arrives while the page is open, the instant at which it was shown; null for those that were there before. */
-export function useArrivals(events: readonly ArrivedEvent[] | undefined): ReadonlyMap<string, number | null> {
-  const [arrivals, setArrivals] = useState<ReadonlyMap<string, number | null>>(new Map());
-  const [hasFirst, setFirst] = useState(false);
-  const fresh = (events ?? []).filter(({ id }) => !arrivals.has(id));
-  useEffect(() => {
-    if (events === undefined) return;
-    if (fresh.length > 0) {
-      const at = hasFirst ? Date.now() : null;
-      setArrivals((old) => new Map([...old, ...fresh.map(({ id }) => [id, at] as const)]));
-    }
-    if (!hasFirst) setFirst(true);
-  }, [events, fresh, hasFirst]);
-  return arrivals;
+const NO_ARRIVALS: ReadonlyMap<string, number | null> = new Map();
+
+/** For each event that arrives while the page is open, the instant at which it was read; null for those that were there before. */
+export function useArrivals({ events, events_read_at_ms }: FirstBill): ReadonlyMap<string, number | null> {
+  const [arrivals, setArrivals] = useState<ReadonlyMap<string, number | null> | null>(null);
+  const fresh = events.filter(({ id }) => !arrivals?.has(id));
+  if (events_read_at_ms > 0 && (arrivals === null || fresh.length > 0)) {
+    const at = arrivals === null ? null : events_read_at_ms;
+    setArrivals(new Map([...(arrivals ?? []), ...fresh.map(({ id }) => [id, at] as const)]));
+  }
+  return arrivals ?? NO_ARRIVALS;
 }
