@@ -7,7 +7,7 @@ import { formatCount, formatMoney, formatQuantity } from '../../figures/format.t
 import { Money, Quantity, Unknown, WhyButton } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { uncountedCountsQuery } from '../events/event-queries.ts';
-import { averageCost } from '../plans/price-figures.ts';
+import { computeAverage } from '../plans/price-figures.ts';
 import styles from './usage.module.css';
 import type { UsageMeter } from './usage-controls.tsx';
 import { computeChange } from './usage-figures.ts';
@@ -33,7 +33,7 @@ export function UsageStats({ usage, before, beforeName, cost, meter, range, onWh
   const totals = (cost?.totals ?? []).filter(({ total_cost }) => total_cost !== null);
   const only = totals.length === 1 ? totals[0] : undefined;
   const scale = usage.value.replace(/\..*/, '').length > 6 ? 6 : usage.value.replace(/\..*/, '').length > 3 ? 3 : 0;
-  const average = only?.total_cost ? averageCost({ quantity: usage.value, amount: only.total_cost }, scale) : null;
+  const average = only?.total_cost ? computeAverage({ quantity: usage.value, amount: only.total_cost }, scale) : null;
   return (
     <dl className={styles.stats}>
       <Stat label={texts.usage} figure={<Quantity value={usage.value} />}>
