@@ -4,6 +4,7 @@
  */
 import createClient, { type Middleware } from 'openapi-fetch';
 import type { paths } from './openapi.d.ts';
+import { quoteShell } from './shell-quote.ts';
 
 export const API_BASE = '/v1';
 export const CONSOLE_HEADER = 'X-Farthing-Console';
@@ -75,9 +76,9 @@ export function linkTo(path: string, query: Record<string, string | undefined> =
 
 /** The command that asks the same, for a terminal. The key is the reader's own. */
 export function formatCurl(method: string, path: string, body?: unknown): string {
-  const lines = [`curl -X ${method} '${location.origin}${API_BASE}${path}'`, `-H "x-api-key: $FARTHING_API_KEY"`];
-  if (environment_id !== null) lines.push(`-H '${ENVIRONMENT_HEADER}: ${environment_id}'`);
-  if (body !== undefined)
-    lines.push(`-H 'content-type: application/json'`, `-d '${JSON.stringify(body).replaceAll("'", `'\\''`)}'`);
+  const address = quoteShell(`${location.origin}${API_BASE}${path}`);
+  const lines = [`curl -X ${method} ${address}`, `-H "x-api-key: $FARTHING_API_KEY"`];
+  if (environment_id !== null) lines.push(`-H ${quoteShell(`${ENVIRONMENT_HEADER}: ${environment_id}`)}`);
+  if (body !== undefined) lines.push(`-H 'content-type: application/json'`, `-d ${quoteShell(JSON.stringify(body))}`);
   return lines.join(' \\\n  ');
 }
