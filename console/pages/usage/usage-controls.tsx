@@ -27,11 +27,12 @@ type UsageControlsProps = {
   window: UsageWindow;
   now_ms: number;
   beforeName: string;
+  end: ReactNode;
   onChange: (next: Partial<UsageSearch>) => void;
 };
 
 export function UsageControls(props: UsageControlsProps): ReactNode {
-  const { search, meters, meter, range, window, now_ms, beforeName, onChange } = props;
+  const { search, meters, meter, range, window, now_ms, beforeName, end, onChange } = props;
   const texts = useTexts(USAGE_TEXTS);
   const seen = useGet('/events/properties', { query: { event_name: meter.event_name, days: SEEN_DAYS } as never });
   const properties = (seen.data?.items ?? []).filter(({ property }) => property !== meter.aggregation.field);
@@ -92,15 +93,7 @@ export function UsageControls(props: UsageControlsProps): ReactNode {
       >
         {texts.compare(beforeName)}
       </Button>
-      <Choice<'usage' | 'cost'>
-        label={texts.show}
-        value={search.customer === undefined ? 'usage' : (search.show ?? 'usage')}
-        options={[
-          { value: 'usage', label: texts.usage },
-          { value: 'cost', label: texts.cost, blocked: search.customer === undefined ? texts.costOfOne : null },
-        ]}
-        onValue={(value) => onChange({ show: value === 'cost' ? 'cost' : undefined })}
-      />
+      <span className={styles.end}>{end}</span>
     </div>
   );
 }

@@ -81,6 +81,18 @@ export function computeShare(value: string, whole: string): string | null {
   return total.isZero() ? null : new Decimal(value).times(100).dividedBy(total).toFixed(1);
 }
 
+/** Cost of 10^power units on average, in six digits; null without usage. */
+export function computeAverage(amount: string, quantity: string, power: number): string | null {
+  const units = new Decimal(quantity);
+  if (units.isZero()) return null;
+  return new Decimal(amount).times(new Decimal(10).pow(power)).dividedBy(units).toSignificantDigits(6).toFixed();
+}
+
+/** An exact amount in the digits of its currency, for a headline; the thread has all digits. */
+export function roundAmount(amount: string, digits: number): string {
+  return new Decimal(amount).toFixed(digits);
+}
+
 export type ValueWeight = { readonly value: string; readonly usage: string };
 
 /** Distinct values, those with the largest single usage first. Their usage itself is asked of the API, value by value. */

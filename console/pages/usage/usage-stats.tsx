@@ -3,14 +3,13 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { type DayRange, toInstants } from '../../components/range.ts';
-import { formatCount, formatMoney, formatQuantity } from '../../figures/format.ts';
+import { formatCount, formatMoney, formatQuantity, minorDigits } from '../../figures/format.ts';
 import { Money, Quantity, Unknown, WhyButton } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { uncountedCountsQuery } from '../events/event-queries.ts';
-import { averageCost } from '../plans/price-figures.ts';
 import styles from './usage.module.css';
 import type { UsageMeter } from './usage-controls.tsx';
-import { computeChange } from './usage-figures.ts';
+import { computeAverage, computeChange, roundAmount } from './usage-figures.ts';
 import type { Analytics, MeterUsage } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 
@@ -22,18 +21,28 @@ type UsageStatsProps = {
   beforeName: string;
   cost: Analytics | undefined;
   meter: UsageMeter;
+  external_customer_id: string | undefined;
   range: DayRange;
   onWhy: () => void;
 };
 
-export function UsageStats({ usage, before, beforeName, cost, meter, range, onWhy }: UsageStatsProps): ReactNode {
+export function UsageStats({
+  usage,
+  before,
+  beforeName,
+  cost,
+  meter,
+  external_customer_id,
+  range,
+  onWhy,
+}: UsageStatsProps): ReactNode {
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
   const change = before ? computeChange(usage.value, before.value) : null;
   const totals = (cost?.totals ?? []).filter(({ total_cost }) => total_cost !== null);
   const only = totals.length === 1 ? totals[0] : undefined;
   const scale = usage.value.replace(/\..*/, '').length > 6 ? 6 : usage.value.replace(/\..*/, '').length > 3 ? 3 : 0;
-  const average = only?.total_cost ? averageCost({ quantity: usage.value, amount: only.total_cost }, scale) : null;
+  const average = only?.total_cost ? computeAverage(only.total_cost, usage.value, scale) : null;
   return (
     <dl className={styles.stats}>
       <Stat label={texts.usage} figure={<Quantity value={usage.value} />}>
@@ -48,10 +57,10 @@ export function UsageStats({ usage, before, beforeName, cost, meter, range, onWh
             totals.map(({ currency, total_cost }) => (
               <WhyButton
                 key={currency}
-                why={texts.why(formatMoney(language, roundCost(total_cost!), currency))}
+                why={texts.why(formatMoney(language, roundAmount(total_cost!, minorDigits(currency)), currency))}
                 onOpen={onWhy}
               >
-                <Money amount={roundCost(total_cost!)} currency={currency} />
+                <Money amount={roundAmount(total_cost!, minorDigits(currency))} currency={currency} />
               </WhyButton>
             ))
           )
@@ -66,15 +75,10 @@ export function UsageStats({ usage, before, beforeName, cost, meter, range, onWh
         {average === null ? null : texts.per(scale)}
       </Stat>
       <Stat label={texts.events} figure={formatCount(language, usage.event_count)}>
-        <NotCounted meter={meter} range={range} />
+        <NotCounted event_name={meter.event_name} external_customer_id={external_customer_id} range={range} />
       </Stat>
     </dl>
   );
-}
-
-/** The exact cost has more digits than anybody reads; its thread has all of them. */
-function roundCost(cost: string): string {
-  return cost.replace(/^(-?\d*[1-9]\d*\.\d{4})\d+$/, '$1');
 }
 
 function showPercent(change: string, text: string): string {
@@ -96,18 +100,26 @@ function Stat({ label, figure, children }: StatProps): ReactNode {
 }
 
 /** Events of the name that no meter could use. */
-function NotCounted({ meter, range }: { meter: UsageMeter; range: DayRange }): ReactNode {
+type NotCountedProps = { event_name: string; external_customer_id: string | undefined; range: DayRange };
+
+function NotCounted({ event_name, external_customer_id, range }: NotCountedProps): ReactNode {
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
-  const { event_name } = meter;
-  const counts = useQuery({ ...uncountedCountsQuery({ event_name, ...toInstants(range) }), retry: false });
+  const customer = external_customer_id === undefined ? {} : { external_customer_id };
+  const counts = useQuery({ ...uncountedCountsQuery({ event_name, ...customer, ...toInstants(range) }), retry: false });
   const found = (counts.data?.counts ?? []).reduce((sum, { event_count }) => sum + event_count, 0);
   if (found === 0) return null;
   return (
     <Link
       from={FROM}
       to="/env/$environment_id/events"
-      search={{ tab: 'uncounted', name: event_name, from: range.from, to: range.to }}
+      search={{
+        tab: 'uncounted',
+        name: event_name,
+        from: range.from,
+        to: range.to,
+        ...(external_customer_id === undefined ? {} : { customer: external_customer_id }),
+      }}
       className={styles.bad}
     >
       {texts.notCounted(formatCount(language, found))}
