@@ -13,7 +13,7 @@ import styles from './charts.module.css';
 import { type ChartMark, type ChartSeries, findAxisMax, findColour, toPlace } from './series.ts';
 
 const HEIGHT = 240;
-/** From this width each series has its label at its end, else there is a legend. */
+/** From this width each series has its label at its end, else there is a legend. The style sheet has the same width. */
 const LABELS_MIN_WIDTH = 560;
 const LABELS_WIDTH = 116;
 const LABEL_HEIGHT = 15;
@@ -33,7 +33,7 @@ export function TimeSeries({ label, series, marks = [], showAt, showValue }: Tim
       <Canvas label={label} series={series} marks={marks} showAt={showAt} />
       <ul className={styles.legend}>
         {series.map(({ key, label: name, isBefore }, index) => (
-          <li key={key}>
+          <li key={key} className={styles.named}>
             <i
               className={styles.swatch}
               style={{ background: isBefore ? 'var(--series-before)' : findColour(index) }}
@@ -71,6 +71,7 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
       ticks: { show: false },
     };
     const hasLabels = width >= LABELS_MIN_WIDTH;
+    const inks = series.map(({ isBefore }, index) => colour(isBefore ? 'var(--ink-3)' : findColour(index)));
     const strokes = series.map(({ isBefore }, index) => colour(isBefore ? 'var(--series-before)' : findColour(index)));
     const chart = new uPlot(
       {
@@ -110,7 +111,7 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
           draw: [
             (drawn) => drawMarks(drawn, marks, colour('var(--ink-2)')),
             (drawn) => {
-              if (hasLabels) drawLabels(drawn, series, strokes);
+              if (hasLabels) drawLabels(drawn, series, inks);
             },
           ],
         },
@@ -150,13 +151,13 @@ function drawMarks(chart: uPlot, marks: readonly ChartMark[], stroke: string): v
 }
 
 /** The name of each series at its end. Names that would overlap move apart. */
-function drawLabels(chart: uPlot, series: readonly ChartSeries[], strokes: readonly string[]): void {
+function drawLabels(chart: uPlot, series: readonly ChartSeries[], inks: readonly string[]): void {
   const { ctx, bbox } = chart;
   const step = LABEL_HEIGHT * devicePixelRatio;
   const ends = series
     .flatMap(({ label, points }, index) => {
       const last = points.at(-1);
-      return last ? [{ label, stroke: strokes[index]!, y: chart.valToPos(toPlace(last.value), 'y', true) }] : [];
+      return last ? [{ label, ink: inks[index]!, y: chart.valToPos(toPlace(last.value), 'y', true) }] : [];
     })
     .toSorted((left, right) => right.y - left.y);
   let lowest = bbox.top + bbox.height + step;
@@ -164,9 +165,9 @@ function drawLabels(chart: uPlot, series: readonly ChartSeries[], strokes: reado
   ctx.font = `${12 * devicePixelRatio}px ${FONT}`;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'middle';
-  for (const { label, stroke, y } of ends) {
+  for (const { label, ink, y } of ends) {
     lowest = Math.min(y, lowest - step);
-    ctx.fillStyle = stroke;
+    ctx.fillStyle = ink;
     ctx.fillText(label, bbox.left + bbox.width + 8 * devicePixelRatio, lowest, (LABELS_WIDTH - 12) * devicePixelRatio);
   }
   ctx.restore();

@@ -27,12 +27,11 @@ type UsageControlsProps = {
   window: UsageWindow;
   now_ms: number;
   beforeName: string;
-  end: ReactNode;
   onChange: (next: Partial<UsageSearch>) => void;
 };
 
 export function UsageControls(props: UsageControlsProps): ReactNode {
-  const { search, meters, meter, range, window, now_ms, beforeName, end, onChange } = props;
+  const { search, meters, meter, range, window, now_ms, beforeName, onChange } = props;
   const texts = useTexts(USAGE_TEXTS);
   const seen = useGet('/events/properties', { query: { event_name: meter.event_name, days: SEEN_DAYS } as never });
   const properties = (seen.data?.items ?? []).filter(({ property }) => property !== meter.aggregation.field);
@@ -93,7 +92,6 @@ export function UsageControls(props: UsageControlsProps): ReactNode {
       >
         {texts.compare(beforeName)}
       </Button>
-      <span className={styles.end}>{end}</span>
     </div>
   );
 }

@@ -101,6 +101,15 @@ export function UsagePage(): ReactNode {
     >
       <PageHead
         title={title}
+        subtitle={
+          usage.data ? (
+            <>
+              UTC · {texts.asOf} <ExactTime at={usage.data.as_of} />
+            </>
+          ) : (
+            'UTC'
+          )
+        }
         actions={
           <a
             className={buttonClass}
@@ -124,13 +133,6 @@ export function UsagePage(): ReactNode {
         window={window}
         now_ms={now_ms}
         beforeName={beforeName}
-        end={
-          usage.data && (
-            <>
-              UTC · {texts.asOf} <ExactTime at={usage.data.as_of} />
-            </>
-          )
-        }
         onChange={change}
       />
       {usage.isError ? (
@@ -175,6 +177,7 @@ export function UsagePage(): ReactNode {
                   total={usage.data}
                   isAdditive={ADDITIVE.has(meter.aggregation.type)}
                   beforeName={compared ? beforeName : null}
+                  isOfCustomers={search.split === 'customer'}
                 />
               )}
             </>

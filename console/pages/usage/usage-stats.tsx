@@ -3,13 +3,14 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { type DayRange, toInstants } from '../../components/range.ts';
-import { formatCount, formatMoney, formatQuantity, minorDigits } from '../../figures/format.ts';
+import { formatCount, formatMoney, minorDigits } from '../../figures/format.ts';
 import { Money, Quantity, Unknown, WhyButton } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { uncountedCountsQuery } from '../events/event-queries.ts';
+import { computeAverage } from '../plans/price-figures.ts';
 import styles from './usage.module.css';
 import type { UsageMeter } from './usage-controls.tsx';
-import { computeAverage, computeChange, roundAmount } from './usage-figures.ts';
+import { computeChange, formatPercent, roundAmount } from './usage-figures.ts';
 import type { Analytics, MeterUsage } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 
@@ -42,11 +43,11 @@ export function UsageStats({
   const totals = (cost?.totals ?? []).filter(({ total_cost }) => total_cost !== null);
   const only = totals.length === 1 ? totals[0] : undefined;
   const scale = usage.value.replace(/\..*/, '').length > 6 ? 6 : usage.value.replace(/\..*/, '').length > 3 ? 3 : 0;
-  const average = only?.total_cost ? computeAverage(only.total_cost, usage.value, scale) : null;
+  const average = only?.total_cost ? computeAverage({ quantity: usage.value, amount: only.total_cost }, scale) : null;
   return (
     <dl className={styles.stats}>
       <Stat label={texts.usage} figure={<Quantity value={usage.value} />}>
-        {change === null ? null : texts.versus(showPercent(change, formatQuantity(language, change)), beforeName)}
+        {change === null ? null : texts.versus(formatPercent(language, change, { isChange: true }), beforeName)}
       </Stat>
       <Stat
         label={texts.cost}
@@ -79,10 +80,6 @@ export function UsageStats({
       </Stat>
     </dl>
   );
-}
-
-function showPercent(change: string, text: string): string {
-  return `${change.startsWith('-') ? '' : '+'}${text} %`;
 }
 
 type StatProps = { label: string; figure: ReactNode; children: ReactNode };
