@@ -7,6 +7,7 @@ import { Knot, type SumRow, Thread, WrittenSum } from '../../components/thread.t
 import { formatMoney } from '../../figures/format.ts';
 import { Money } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
+import { isZero, negateDecimal } from '../invoices/decimals.ts';
 import { TEXTS } from './texts.ts';
 import { type LiveWallet, walletName } from './wallet.ts';
 
@@ -15,11 +16,12 @@ export function BalanceThread({ wallet, onClose }: { wallet: LiveWallet; onClose
   const language = useLanguage();
   const { currency, balance, current_period_usage, unpaid_invoices_amount, real_time_balance, customer_id } = wallet;
   const money = (amount: string | null) => (amount === null ? '–' : formatMoney(language, amount, null));
+  const taken = (amount: string | null) => money(amount === null || isZero(amount) ? amount : negateDecimal(amount));
   const types = wallet.config?.allowed_price_types ?? ['ALL'];
   const rows: SumRow[] = [
     { key: 'balance', what: texts.balanceNow, amount: money(balance) },
-    { key: 'usage', what: texts.used, amount: `−${money(current_period_usage)}` },
-    { key: 'unpaid', what: texts.unpaid, amount: `−${money(unpaid_invoices_amount)}` },
+    { key: 'usage', what: texts.used, amount: taken(current_period_usage) },
+    { key: 'unpaid', what: texts.unpaid, amount: taken(unpaid_invoices_amount) },
   ];
   const link = (text: string, to: 'customers' | 'invoices') => (
     <Link

@@ -36,7 +36,7 @@ export function Ledger({ wallet, movements }: LedgerProps): ReactNode {
               to="."
               search={({ movements: _, ...old }) => (filter === 'all' ? old : { ...old, movements: filter })}
               resetScroll={false}
-              aria-current={filter === (movements ?? 'all') ? 'true' : 'false'}
+              aria-current={filter === (movements ?? 'all') ? 'page' : 'false'}
               className={styles.quickFilter}
             >
               {texts[filter]}

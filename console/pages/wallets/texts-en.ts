@@ -48,7 +48,7 @@ export const WALLET_TEXTS_EN = {
   kinds: 'Credits by origin',
   breakdown: (purchased: string, free: string) => `${purchased} purchased · ${free} free`,
   why: (figure: string) => `Why ${figure}?`,
-  afterHint: 'What would be left if all that is used were billed now.',
+  afterHint: 'The balance if all usage were billed now.',
   sum: 'Sum',
   paysHint: 'Only these charges count against the balance.',
   toCustomer: 'Next invoice',
