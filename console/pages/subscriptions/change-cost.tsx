@@ -39,7 +39,6 @@ type ChangeSheetProps<Cost> = {
   isComplete: boolean;
   deed: { error: Error | null; isPending: boolean; mutate: () => void };
   action: string;
-  isDangerous?: boolean;
   incomplete: string;
   form: ReactNode;
   onClose: () => void;
@@ -54,7 +53,9 @@ export function ChangeSheet<Cost>(props: ChangeSheetProps<Cost>): ReactNode {
     event.preventDefault();
     deed.mutate();
   };
-  const blocked = !isComplete ? incomplete : preview.isError ? preview.error.message : null;
+  // Nothing is changed before its cost is on the screen.
+  const isShown = preview.data !== undefined && !preview.isPlaceholderData;
+  const blocked = !isComplete ? incomplete : preview.isError ? preview.error.message : isShown ? null : texts.computing;
   return (
     <SideSheet title={title} subtitle={subtitle} onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>

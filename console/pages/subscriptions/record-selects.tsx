@@ -67,15 +67,22 @@ type NamedSelectProps = RecordSelectProps & {
 };
 
 function NamedSelect({ value, onValue, options, onSearch, ...rest }: NamedSelectProps): ReactNode {
+  // The name of the choice remains while its record is read.
+  const [chosen, setChosen] = useState<{ id: string; label: string }>();
+  const labels = new Map(options);
+  if (chosen && chosen.id === value) labels.set(chosen.id, chosen.label);
   return (
     <Select
       {...rest}
       searchable
       value={value ?? null}
-      data={[...options].map(([id, label]) => ({ value: id, label }))}
+      data={[...labels].map(([id, label]) => ({ value: id, label }))}
       filter={({ options: all }) => all}
       onSearchChange={onSearch}
-      onChange={(id) => onValue(id ?? undefined)}
+      onChange={(id) => {
+        setChosen(id === null ? undefined : { id, label: labels.get(id) ?? id });
+        onValue(id ?? undefined);
+      }}
     />
   );
 }

@@ -141,6 +141,11 @@ export function PricesPart({ draft, prices, findError, set }: DraftPartProps): R
     <>
       <Section title={texts.prices} hint={texts.pricesHint}>
         <Sheet>
+          <div className={`${styles.override} ${styles.overrideHead}`} aria-hidden="true">
+            <span>{texts.price}</span>
+            <span>{texts.quantity}</span>
+            <span>{texts.amount}</span>
+          </div>
           {shown.map((price) => (
             <PriceOverrideRow
               key={price.id}

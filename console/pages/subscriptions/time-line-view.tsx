@@ -43,8 +43,7 @@ export function TimeLine({ subscription, next, onUndo }: TimeLineProps): ReactNo
   const entries = buildTimeLine({
     subscription,
     schedules: schedules.data?.schedules ?? [],
-    // A draft of the running period is the next invoice.
-    invoices: (invoices.rows as readonly Invoice[]).filter(({ invoice_status }) => invoice_status !== 'DRAFT'),
+    invoices: invoices.rows as readonly Invoice[],
     changes: changes.rows as readonly LoggedChange[],
     next: next ?? null,
   });
