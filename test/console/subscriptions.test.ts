@@ -11,9 +11,8 @@ import {
 } from '../../console/pages/subscriptions/subscription.ts';
 import {
   buildRequest,
-  choosePlan,
   EMPTY_DRAFT,
-  findPeriod,
+  followPlan,
   listCurrencies,
 } from '../../console/pages/subscriptions/subscription-draft.ts';
 import { buildTimeLine, type TimeLineEntry } from '../../console/pages/subscriptions/time-line.ts';
@@ -113,25 +112,30 @@ describe('the request of a new subscription', () => {
       { currency: 'usd', billing_period: 'ANNUAL' },
     ];
     const draft = { ...chosen, currency: 'gbp', overrides: { price_a: { quantity: '1', amount: '' } } };
-    const { currency, billing_period, overrides, plan_id } = choosePlan(draft, { id: 'plan_2', prices });
+    const { currency, billing_period, overrides, plan_id } = followPlan(draft, 'plan_2', { id: 'plan_2', prices });
     expect({ currency, billing_period, overrides, plan_id }).to.deep.equal({
       currency: 'eur',
       billing_period: 'ANNUAL',
       overrides: {},
       plan_id: 'plan_2',
     });
-    expect(choosePlan(chosen, { id: 'plan_2', prices }).currency).to.equal('usd');
-    expect(choosePlan(chosen, { id: 'plan_3', prices: [] }).currency).to.equal('');
+    expect(followPlan(chosen, 'plan_2', { id: 'plan_2', prices }).currency).to.equal('usd');
+    expect(followPlan(chosen, 'plan_3', { id: 'plan_3', prices: null }).currency).to.equal('');
+    const once = [{ currency: 'usd', billing_period: 'ONETIME' }];
+    expect(followPlan(chosen, 'plan_4', { id: 'plan_4', prices: once }).billing_period).to.equal('MONTHLY');
   });
 
-  it('lists each currency once, and bills by the month if no price recurs', () => {
-    expect(
-      listCurrencies([
-        { currency: 'usd', billing_period: 'MONTHLY' },
-        { currency: 'usd', billing_period: 'ANNUAL' },
-      ]),
-    ).to.deep.equal(['usd']);
-    expect(findPeriod([{ currency: 'usd', billing_period: 'ONETIME' }])).to.equal('MONTHLY');
+  it('changes nothing until the prices of the plan are known, and forgets a plan that is no longer chosen', () => {
+    expect(followPlan(chosen, 'plan_2', undefined)).to.equal(chosen);
+    expect(followPlan(chosen, 'plan_2', { id: 'plan_1', prices: [] })).to.equal(chosen);
+    expect(followPlan(chosen, 'plan_1', { id: 'plan_1', prices: [] })).to.equal(chosen);
+    expect(followPlan(chosen, undefined, undefined).plan_id).to.equal('');
+    expect(followPlan(EMPTY_DRAFT, undefined, undefined)).to.equal(EMPTY_DRAFT);
+  });
+
+  it('lists each currency once', () => {
+    const prices = ['MONTHLY', 'ANNUAL'].map((billing_period) => ({ currency: 'usd', billing_period }));
+    expect(listCurrencies(prices)).to.deep.equal(['usd']);
   });
 });
 

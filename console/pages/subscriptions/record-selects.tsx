@@ -32,7 +32,7 @@ export function CustomerSelect({ value, onValue, ...rest }: RecordSelectProps): 
   const options = new Map(
     (found.data?.items ?? []).map(({ id, name: found_name, external_id }) => [id, found_name || external_id]),
   );
-  if (value !== undefined) options.set(value, chosenName ?? value);
+  if (value !== undefined) options.set(value, chosenName ?? (chosen.isError ? value : '…'));
   return (
     <NamedSelect {...rest} {...{ value, onValue, options }} onSearch={setText} nothingFoundMessage={texts.noCustomer} />
   );
@@ -55,7 +55,8 @@ export function PlanSelect({ value, onValue, ...rest }: RecordSelectProps): Reac
         : `${plan.name} (${plan.lookup_key ?? plan.id})`,
     ]),
   );
-  if (value !== undefined && !options.has(value)) options.set(value, chosen.data?.name ?? value);
+  if (value !== undefined && !options.has(value))
+    options.set(value, chosen.data?.name ?? (chosen.isError ? value : '…'));
   return (
     <NamedSelect {...rest} {...{ value, onValue, options }} onSearch={setText} nothingFoundMessage={texts.noPlan} />
   );
