@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import type { Invoice } from '../../console/pages/invoices/invoice.ts';
 import {
+  findNextInvoiceAt,
   listCurrentLines,
-  nextInvoiceAt,
   numberLines,
   type SubscribedLine,
   type Subscription,
@@ -258,6 +258,6 @@ describe('lines of subscriptions and previews', () => {
     ['cancelled', null],
   ] as const)
     it(`has ${at ?? 'no'} next invoice while it is ${subscription_status}`, () => {
-      expect(nextInvoiceAt({ subscription_status, current_period_end: PERIOD_END })).to.equal(at);
+      expect(findNextInvoiceAt({ subscription_status, current_period_end: PERIOD_END })).to.equal(at);
     });
 });
