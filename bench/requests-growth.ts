@@ -34,8 +34,8 @@ async function copyEvents({ service }: Side, copies: number): Promise<void> {
   for (let first = 1; first <= copies; first += COPIES_AT_ONCE) {
     const numbers = `numbers(${first}, ${Math.min(COPIES_AT_ONCE, copies - first + 1)})`;
     for (const [table, values] of Object.entries(tables)) {
-      const originals = `(select * from ${table} where position(event_id, '${MARK}') = 0)`;
-      const select = `select * except (number) replace (${values.join(', ')}) from ${originals} cross join ${numbers}`;
+      const originals = `(select * from ${table} where position(event_id, '${MARK}') = 0) as originals`;
+      const select = `select * except (number) replace (${values.join(', ')}) from ${originals} cross join ${numbers} as copies`;
       await service.call({ what: 'command', sql: `insert into ${table} ${select}` });
     }
   }

@@ -10,13 +10,21 @@ const HEIGHT = 118;
 const WIDTH = 700;
 const GAP = 3;
 
-type BarsProps = { label: string; points: readonly ChartPoint[]; unit?: string; showAt: (at: string) => string };
+type BarsProps = {
+  label: string;
+  points: readonly ChartPoint[];
+  /** Starts of all windows of the range; one without a point stays empty. Without them each point has the next place. */
+  slots?: readonly string[];
+  unit?: string;
+  showAt: (at: string) => string;
+};
 
-export function Bars({ label, points, unit, showAt }: BarsProps): ReactNode {
+export function Bars({ label, points, slots = points.map(({ at }) => at), unit, showAt }: BarsProps): ReactNode {
   const language = useLanguage();
   const places = points.map(({ value }) => toPlace(value));
   const max = findAxisMax(Math.max(0, ...places));
-  const width = WIDTH / Math.max(points.length, 1) - GAP;
+  const width = WIDTH / Math.max(slots.length, 1) - GAP;
+  const index = new Map(slots.map((at, slot) => [new Date(at).getTime(), slot]));
   return (
     <ChartTable label={label} series={[{ key: 'bars', label: unit ?? label, points }]} showAt={showAt}>
       <div className={styles.axis} aria-hidden="true">
@@ -32,7 +40,7 @@ export function Bars({ label, points, unit, showAt }: BarsProps): ReactNode {
         {places.map((place, at) => (
           <rect
             key={points[at]!.at}
-            x={at * (width + GAP)}
+            x={(index.get(new Date(points[at]!.at).getTime()) ?? at) * (width + GAP)}
             y={HEIGHT - (place / max) * HEIGHT}
             width={Math.max(width, 0.5)}
             height={(place / max) * HEIGHT}
@@ -42,10 +50,10 @@ export function Bars({ label, points, unit, showAt }: BarsProps): ReactNode {
           </rect>
         ))}
       </svg>
-      {points.length > 0 && (
+      {slots.length > 0 && (
         <div className={styles.ends} aria-hidden="true">
-          <span>{showAt(points[0]!.at)}</span>
-          <span>{showAt(points.at(-1)!.at)}</span>
+          <span>{showAt(slots[0]!)}</span>
+          <span>{showAt(slots.at(-1)!)}</span>
         </div>
       )}
     </ChartTable>

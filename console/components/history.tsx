@@ -4,7 +4,7 @@ import { usePages } from '../client/pages.ts';
 import { Moment } from '../figures/when.tsx';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Button } from './button.tsx';
-import { formatValue, listChanges } from './changes.ts';
+import { type FieldChange, formatValue, listChanges } from './changes.ts';
 import styles from './history.module.css';
 import { Empty, Failure, Loading } from './states.tsx';
 
@@ -25,6 +25,14 @@ export function History({ entity_id }: { entity_id?: string }): ReactNode {
       {entries.rows.length < entries.total && <Button onClick={entries.loadMore}>{texts.more}</Button>}
     </>
   );
+}
+
+const FIELDS_MAX = 3;
+
+/** The first fields of a change, in words. */
+function nameFields(changes: readonly FieldChange[]): string {
+  const names = changes.slice(0, FIELDS_MAX).map(({ field }) => field.replaceAll('_', ' '));
+  return changes.length > FIELDS_MAX ? `${names.join(', ')}…` : names.join(', ');
 }
 
 type AuditEntry = {
@@ -49,7 +57,8 @@ function Entry({ entry, isNamed }: { entry: AuditEntry; isNamed: boolean }): Rea
       <details>
         <summary>
           <span>
-            <bdi>{who}</bdi> {texts.did(action)}
+            <bdi>{who}</bdi> {texts.did(action)}{' '}
+            {!isNamed && action === 'updated' && <span className="muted">{nameFields(changes)}</span>}
             {isNamed && (
               <>
                 {' '}

@@ -59,20 +59,21 @@ class QueryWork {
 /**
  * Reads raw events for a query, first as a small one. A query that exceeds the small limit is stopped and restarted in a slot for large
  * queries. So a small query never waits for a large one, and no query holds a connection to the store while it waits. `read` returns
- * undefined if it was stopped.
+ * undefined if it was stopped. With `is_loaded` the events are in memory already: a small query then takes no slot, because it runs no
+ * statement.
  */
 export async function readWithin<Answer>(
-  owner: QueryOwner,
+  owner: QueryOwner & { readonly is_loaded?: boolean },
   meter: CompiledMeter,
   read: (work: QueryWork) => Promise<Answer | undefined>,
 ): Promise<Answer> {
-  const { bounds } = owner;
-  if (bounds === undefined)
-    return BILLING_SLOTS.within(
-      toSlotOwner(owner),
-      async () => (await read(new QueryWork(Number.POSITIVE_INFINITY, meter)))!,
-    );
-  const small = await runAsSmall(owner, () => read(new QueryWork(limited(SMALL_WORK, bounds), meter, bounds.spent)));
+  const { bounds, is_loaded = false } = owner;
+  if (bounds === undefined) {
+    const readAll = async () => (await read(new QueryWork(Number.POSITIVE_INFINITY, meter)))!;
+    return is_loaded ? readAll() : BILLING_SLOTS.within(toSlotOwner(owner), readAll);
+  }
+  const readSmall = () => read(new QueryWork(limited(SMALL_WORK, bounds), meter, bounds.spent));
+  const small = await (is_loaded ? readSmall() : runAsSmall(owner, readSmall));
   if (small !== undefined) return small;
   const large = await runAsLarge(owner, () =>
     read(new QueryWork(limited(QUERY_WORK_MAX, bounds), meter, bounds.spent)),

@@ -215,7 +215,7 @@ async function subtractOutside(
       : null,
   ]);
   const taken = events
-    ? await aggregateEvents(read_plan, () => events.filter(isBefore(read_plan)))
+    ? await aggregateEvents(read_plan, () => events.filter(isBefore(read_plan)), true)
     : await loadRawCells({ ...read_plan, plan: { ...read_plan.plan, raw_ranges: outside } });
   const known = events ? { log_positions: events.map(({ log_position }) => log_position) } : {};
   return {
@@ -354,8 +354,8 @@ function createEventCells({ query, meter, plan, grid }: UsageReadPlan): EventCel
 
 async function loadRawCells(read_plan: UsageReadPlan, hasFewEvents = false): Promise<UsageCell[]> {
   const events = hasFewEvents || read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
-  if (events)
-    return aggregateEvents(read_plan, () => applyPlannedCorrection(events, read_plan, toRawEventsQuery(read_plan)));
+  const corrected = events && (() => applyPlannedCorrection(events, read_plan, toRawEventsQuery(read_plan)));
+  if (corrected) return aggregateEvents(read_plan, corrected, true);
   const raw_query = { ...toRawEventsQuery(read_plan), signal: read_plan.query.bounds?.signal };
   const stream = () => streamRawEvents(read_plan.stores.clickhouse, raw_query);
   return aggregateEvents(read_plan, () => applyPlannedCorrection(stream(), read_plan, raw_query));
@@ -381,10 +381,11 @@ async function loadFewRawEvents(read_plan: UsageReadPlan): Promise<PositionedRaw
 async function aggregateEvents(
   read_plan: UsageReadPlan,
   events: () => AsyncIterable<RawEvent> | Iterable<RawEvent>,
+  is_loaded = false,
 ): Promise<UsageCell[]> {
   const { scope, query, meter } = read_plan;
   const { bounds } = query;
-  return readWithin({ tenant_id: scope.tenant_id, bounds }, meter, async (work) => {
+  return readWithin({ tenant_id: scope.tenant_id, bounds, is_loaded }, meter, async (work) => {
     const slicer = new TimeSlicer(bounds?.asker);
     const gathering = createEventCells(read_plan);
     for await (const event of events()) {

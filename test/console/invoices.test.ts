@@ -14,6 +14,7 @@ import {
   deriveState,
   type Invoice,
   type InvoiceLine,
+  listDays,
   listMonths,
   toMonthBounds,
 } from '../../console/pages/invoices/invoice.ts';
@@ -79,6 +80,14 @@ describe('the state of an invoice in words', () => {
     it(JSON.stringify(fields), () =>
       expect(deriveState({ ...final, ...fields } as Invoice, now_ms)).to.deep.equal(state),
     );
+
+  it('lists the days of a half-open range, over a leap day', () => {
+    expect(listDays('2028-02-28T10:00:00Z', '2028-03-01T00:00:00Z')).to.deep.equal([
+      '2028-02-28T00:00:00.000Z',
+      '2028-02-29T00:00:00.000Z',
+    ]);
+    expect(listDays('2026-10-01T00:00:00Z', '2026-10-01T00:00:00Z')).to.deep.equal([]);
+  });
 
   it('lists months backwards over a year, and reads them as bounds', () => {
     expect(listMonths(Date.parse('2026-02-28T23:59:59Z'), 4)).to.deep.equal([

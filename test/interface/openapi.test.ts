@@ -401,6 +401,7 @@ describe('the pages of the rules', () => {
 
 /** A PDF is shown by its first line. */
 const BEGINNINGS: Record<string, RegExp> = {
+  'text/event-stream': /^retry: \d+\n\n/,
   'text/csv': /^\w+(,\w+)+\r\n/,
   'application/pdf': /^%PDF-/,
   'application/x-ndjson': /^\{"event_id":"call-1",.+\}\n/,

@@ -16,6 +16,9 @@ const SENSIBLE = [
   /^the signature is not valid/,
   // This service has no key for credentials.
   /^credentials of an account are stored only if this service has a key for them/,
+  // The session of a browser is for the pages of the console; this page calls with a key.
+  /^this request belongs to no session$/,
+  /^a request of a browser session needs the header X-Farthing-Console: 1$/,
   // These operations need a connection to a provider.
   /: this environment has no connection to stripe$/,
   /^(id|customer_id): is required( as a query parameter)?, or (external_customer_id|external_id|customer_lookup_key|lookup_key) instead of it$/,
@@ -38,7 +41,8 @@ describe('"Try it out" of every operation', () => {
         const answer = await api.request(method.toUpperCase(), asked, body === undefined ? {} : { body });
         const message: string = answer.body?.message ?? '';
         const succeeds = Object.hasOwn(operation.responses, answer.status) && answer.status < 300;
-        const isSensible = [400, 401, 404].includes(answer.status) && SENSIBLE.some((pattern) => pattern.test(message));
+        const isSensible =
+          [400, 401, 403, 404].includes(answer.status) && SENSIBLE.some((pattern) => pattern.test(message));
         if (!succeeds && !isSensible) surprises.push(`${operation.operationId} ${asked}: ${answer.status} ${message}`);
       }
     }

@@ -112,6 +112,7 @@ import { ListUncountedEventsAnswer } from '../../api/metering/events/uncounted.t
 import { MeterAnswer, MeterDetailAnswer, MeterListAnswer } from '../../api/metering/meters/schema.ts';
 import { UsageAnswer } from '../../api/metering/usage/routes.ts';
 import { AuditAnswer, AuditListAnswer } from '../../api/operations/audit-logs/schema.ts';
+import { SessionAnswer, SessionListAnswer, SignInOptions } from '../../api/operations/auth/session-schema.ts';
 import { CloneAnswer, EnvironmentAnswer, EnvironmentListAnswer } from '../../api/operations/environments/schema.ts';
 import { RoleAnswer } from '../../api/operations/rbac/routes.ts';
 import {
@@ -190,6 +191,12 @@ export const ANSWERS = {
   'DELETE /meters/:id': MessageAnswer,
   'POST /auth/signup': AuthAnswer,
   'POST /auth/login': AuthAnswer,
+  'POST /auth/session': SessionAnswer,
+  'GET /auth/session': SessionAnswer,
+  'DELETE /auth/session': z.null(),
+  'GET /auth/sessions': SessionListAnswer,
+  'DELETE /auth/sessions/:id': z.null(),
+  'GET /auth/options': SignInOptions,
   'POST /environments': EnvironmentAnswer,
   'GET /environments': EnvironmentListAnswer,
   'GET /environments/:id': EnvironmentAnswer,
@@ -431,6 +438,7 @@ export const ANSWERS = {
   'GET /events/:id/corrections': z.object({ items: z.array(CorrectionAnswer) }),
   'GET /events/dead-letters': z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }),
   'POST /events/dead-letters/replay': ReplayAnswer,
+  'GET /events/stream': z.string(),
   'GET /events/uncounted': ListUncountedEventsAnswer,
   'GET /events/monitoring': MonitoringAnswer,
   'POST /events/usage': UsageAnswer,

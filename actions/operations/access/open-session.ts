@@ -11,7 +11,7 @@ import { UserModel } from '../../../storage/models/foundation/user.ts';
 import { replaceConsoleLink, takeConsoleLink } from '../../../storage/models/operations/console-link.ts';
 import { deleteSessionByToken, insertSession, type SessionRow } from '../../../storage/models/operations/session.ts';
 import { lockPassword } from '../../../storage/models/operations/user-password.ts';
-import { verifyPassword, wrongSignIn } from './sign-in.ts';
+import { refuseSignIn, verifyPassword } from './sign-in.ts';
 
 type TenantUser = { readonly tenant_id: string; readonly user_id: string };
 
@@ -42,7 +42,7 @@ export async function openSessionByPassword(
   const user = await verifyPassword({ postgres }, credentials);
   return postgres.transaction(async (transaction) => {
     // A password that was changed in the meantime has ended all sessions, and this one would begin after that.
-    if ((await lockPassword(transaction, user)) !== user.hash) throw wrongSignIn();
+    if ((await lockPassword(transaction, user)) !== user.hash) throw refuseSignIn();
     return openSession(transaction, user, browser);
   });
 }

@@ -39,10 +39,10 @@ export async function verifyPassword(
 ): Promise<SignIn> {
   const known = await findSignIn(postgres, email);
   const isRight = await isPassword(password, known?.hash);
-  if (!known || !isRight) throw wrongSignIn();
+  if (!known || !isRight) throw refuseSignIn();
   return known;
 }
 
-export function wrongSignIn(): FarthingError {
+export function refuseSignIn(): FarthingError {
   return new FarthingError('permission_denied', 'the email or the password is wrong');
 }

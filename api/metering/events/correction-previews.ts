@@ -25,7 +25,7 @@ const PreviewReplacementRequest = ReplaceEventRequest.pick({ event: true }).meta
 const Content = z
   .object({
     event_name: z.string(),
-    external_customer_id: z.string(),
+    external_customer_id: z.string().meta({ description: 'Customer, as in the event.' }),
     timestamp: timestampText,
     source: z.string().meta({ description: 'Source of the event; empty without one.' }),
   })

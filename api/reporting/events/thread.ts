@@ -80,7 +80,11 @@ const ThreadFields = z.object({
     .nullable()
     .meta({ description: 'Event name of a meter that is spelled almost like that of the event; null if none is.' }),
   customer: z
-    .object({ id: z.string(), name: z.string().nullable(), external_id: z.string() })
+    .object({
+      id: z.string(),
+      name: z.string().nullable().meta({ description: 'Name of the customer; null without one.' }),
+      external_id: z.string().meta({ description: 'Id of the customer in your system.' }),
+    })
     .nullable()
     .meta({ description: 'Customer of the event; null if there is none.' }),
   meters: z.array(ThreadMeter).meta({ description: 'Meters that count the event.' }),

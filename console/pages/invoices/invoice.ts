@@ -62,6 +62,15 @@ export function toMonthBounds(month: string): { period_start_gte: string; period
   return { period_start_gte: `${month}-01T00:00:00.000Z`, period_start_lte: end.toISOString() };
 }
 
+/** Midnights (UTC) of the days of a half-open range; the first may lie before its start. */
+export function listDays(start: string, end: string): string[] {
+  const end_ms = new Date(end).getTime();
+  const days: string[] = [];
+  for (let at = Math.floor(new Date(start).getTime() / DAY_MS) * DAY_MS; at < end_ms; at += DAY_MS)
+    days.push(new Date(at).toISOString());
+  return days;
+}
+
 /** The month of an instant and those before it, newest first. */
 export function listMonths(now_ms: number, count: number): string[] {
   const now = new Date(now_ms);

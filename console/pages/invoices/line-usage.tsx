@@ -10,7 +10,7 @@ import { formatDay } from '../../figures/format.ts';
 import { Period, useZone } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import styles from './invoice.module.css';
-import type { InvoiceLine } from './invoice.ts';
+import { type InvoiceLine, listDays } from './invoice.ts';
 import { TEXTS } from './texts.ts';
 
 export function LineUsage({ line }: { line: InvoiceLine }): ReactNode {
@@ -58,6 +58,7 @@ export function LineUsage({ line }: { line: InvoiceLine }): ReactNode {
             <Bars
               label={texts.usageOf(name)}
               points={points.map(({ timestamp, value }) => ({ at: timestamp, value }))}
+              slots={listDays(start_time, end_time)}
               unit={name}
               showAt={(at) => formatDay(language, at, 'UTC')}
             />

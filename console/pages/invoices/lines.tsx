@@ -50,7 +50,7 @@ function listLineColumns(
     {
       key: 'description',
       header: texts.description,
-      width: 'minmax(140px, 3fr)',
+      width: 'minmax(120px, 3fr)',
       narrow: 'first',
       cell: ({ display_name, meter_display_name, id, computed_from }) => (
         <>
@@ -62,7 +62,7 @@ function listLineColumns(
     {
       key: 'quantity',
       header: texts.quantity,
-      width: 'minmax(100px, 1.4fr)',
+      width: 'minmax(104px, 1.2fr)',
       isFigure: true,
       cell: ({ id, quantity, meter_id }) =>
         meter_id ? (
@@ -76,14 +76,14 @@ function listLineColumns(
     {
       key: 'price',
       header: texts.price,
-      width: 'minmax(100px, 1.4fr)',
+      width: 'minmax(136px, 1.4fr)',
       isFigure: true,
       cell: (line) => <PriceLabel line={line} />,
     },
     {
       key: 'amount',
       header: texts.amount,
-      width: '118px',
+      width: '108px',
       isFigure: true,
       narrow: 'end',
       cell: ({ id, amount, currency }) => (

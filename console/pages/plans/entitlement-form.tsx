@@ -2,8 +2,9 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, dataFrom, formatCurl } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
+import { CodeBlock } from '../../components/copy.tsx';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
@@ -12,6 +13,8 @@ import { useTexts } from '../../texts/texts.ts';
 import { PLAN_TEXTS } from './plan-texts.ts';
 import styles from './plans.module.css';
 
+/** A first feature, as the command creates it. */
+const EXAMPLE = { name: 'Tokens', type: 'metered', meter_id: 'meter_…' };
 const FEATURES_MAX = 100;
 const RESET_PERIODS = ['MONTHLY', 'ANNUAL', 'WEEKLY', 'DAILY', 'NEVER'] as const;
 
@@ -54,7 +57,10 @@ export function EntitlementForm({ plan_id, onClose }: { plan_id: string; onClose
       <Loaded query={features} rows={3}>
         {({ items }) =>
           items.length === 0 ? (
-            <p className="muted">{texts.noFeatures}</p>
+            <>
+              <p className="muted">{texts.noFeatures}</p>
+              <CodeBlock label={texts.asCurl} code={formatCurl('POST', '/features', EXAMPLE)} />
+            </>
           ) : (
             <form className={styles.form} onSubmit={submit}>
               <Select

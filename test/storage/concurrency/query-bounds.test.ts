@@ -163,6 +163,35 @@ describe('the work of a question', () => {
     expect(await readWithin(asking('acme'), meter('a * 2'), read)).to.equal(1);
   });
 
+  it('a small question about loaded events waits for no statement', async () => {
+    let end: (() => void) | undefined;
+    const isEnding = new Promise<void>((resolve) => (end = resolve));
+    const statements = [1, 2].map(() => runAsSmall(asking('acme'), () => isEnding));
+    const order: string[] = [];
+    const read = async (name: string, is_loaded: boolean) => {
+      await readWithin({ ...asking('acme'), is_loaded }, meter('a * 2'), async () => 1);
+      order.push(name);
+    };
+    const fromStore = read('from the store', false);
+    await read('loaded', true);
+    end!();
+    await Promise.all([...statements, fromStore]);
+    expect(order).to.deep.equal(['loaded', 'from the store']);
+  });
+
+  it('a large question about loaded events waits for a place as any other', async () => {
+    const tries: number[] = [];
+    const answer = await readWithin({ ...asking('acme'), is_loaded: true }, meter('a * 2'), async (work) => {
+      let events = 0;
+      while (events < 100_000 && work.maySpend(100)) events++;
+      tries.push(events);
+      return events < 100_000 ? undefined : events;
+    });
+    expect(answer).to.equal(100_000);
+    expect(tries[0]).to.be.within(5_000, 15_000);
+    expect(tries).to.have.length(2);
+  });
+
   it('a small question does not wait for large ones', async () => {
     let end: (() => void) | undefined;
     const isEnding = new Promise<void>((resolve) => (end = resolve));
