@@ -42,8 +42,9 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
   const deed = useDeed(
     () => dataFrom(api.POST('/subscriptions/{id}/change/v2/execute', { params, body: body! })),
     async () => {
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
+      // The sheet closes first, so that its preview is not read again for a change that is made.
       onClose();
+      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
     },
   );
   return (
