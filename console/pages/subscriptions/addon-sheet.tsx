@@ -42,7 +42,7 @@ export function AddonSheet({ subscription, association_id, onClose }: AddonSheet
   const deed = useDeed(
     () => dataFrom(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
     async () => {
-      // The sheet closes first, so that its preview is not read again for a change that is made.
+      // The sheet closes first: another one may be opened while the page is read again.
       onClose();
       await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
     },

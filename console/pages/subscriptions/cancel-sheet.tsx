@@ -59,7 +59,7 @@ export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactN
         api.POST('/subscriptions/{id}/cancel', { params, body: { ...body!, ...(reason === '' ? {} : { reason }) } }),
       ),
     async () => {
-      // The sheet closes first, so that its preview is not read again for a change that is made.
+      // The sheet closes first: another one may be opened while the page is read again.
       onClose();
       await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
     },

@@ -21,7 +21,8 @@ export function useCostPreview<Cost, Body>(
   ask: (body: Body) => Promise<{ data?: unknown }>,
 ): UseQueryResult<Cost> {
   return useQuery({
-    queryKey: [path, id, body] as const,
+    // A change that was made must not be previewed again: the key is none of the paths that are marked as stale.
+    queryKey: ['cost', path, id, body] as const,
     queryFn: () => dataFrom(ask(body!)) as Promise<Cost>,
     enabled: body !== null,
     placeholderData: keepPreviousData,
