@@ -75,6 +75,7 @@ function useYearRun(bill: FirstBill) {
   };
   const run = useDeed(async (months: number) => {
     leave.current = new AbortController();
+    setProgress({ step: 'environment' });
     const { subscription, plans } = bill;
     const customer = await dataFrom(
       api.GET('/customers/{id}', { params: { path: { id: subscription!.customer_id } } }),
