@@ -11,6 +11,7 @@ import { Facts, Section, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { ACCOUNT_TEXTS } from './account-texts.ts';
+import { RoleNames } from './role-names.tsx';
 import { Sessions } from './sessions.tsx';
 import styles from './settings.module.css';
 
@@ -38,7 +39,7 @@ function Account({ me }: { me: Me }): ReactNode {
           <Facts
             facts={[
               { label: texts.email, value: me.email === null ? '–' : <bdi>{me.email}</bdi> },
-              { label: texts.roles, value: (me.roles ?? []).join(', ') },
+              { label: texts.roles, value: <RoleNames roles={me.roles ?? []} /> },
               { label: texts.company, value: <bdi>{tenant.name}</bdi> },
               { label: texts.id, value: <CopyId id={me.id} /> },
             ]}
@@ -65,7 +66,7 @@ function NameForm({ name }: { name: string }): ReactNode {
     save.mutate(undefined);
   };
   return (
-    <form className={styles.part} onSubmit={submit} aria-label={texts.name}>
+    <form className={styles.part} onSubmit={submit} aria-label={texts.profile}>
       <TextInput
         label={texts.name}
         description={texts.nameHint}

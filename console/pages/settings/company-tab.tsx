@@ -2,7 +2,7 @@
 import { ColorInput, Select, Textarea } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api } from '../../client/client.ts';
+import { ApiError, api } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Choice } from '../../components/choice.tsx';
@@ -19,6 +19,7 @@ import { saveSetting, useSetting } from './setting-queries.ts';
 import {
   type CompanyDraft,
   fillSeller,
+  findDraftField,
   type PdfConfig,
   type TenantRecord,
   toCompanyDraft,
@@ -138,6 +139,7 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
               <ColorInput
                 label={texts.colour}
                 format="hex"
+                eyeDropperButtonProps={{ 'aria-label': texts.pickColour }}
                 value={draft.color}
                 error={fieldError(save, 'value.color')}
                 onChange={(color) => change({ color })}
@@ -180,6 +182,7 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
           <div className={styles.save}>
             <FormFoot
               deed={save}
+              fields={listShownFields(save.error, draft)}
               action={texts.save}
               blocked={mayTenant && maySetting ? (isChanged ? null : texts.noChange) : texts.mayNot}
             >
@@ -192,6 +195,12 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
       </Sheet>
     </Columns>
   );
+}
+
+/** The field that an error names, if the form has it and shows the error there. */
+function listShownFields(error: Error | null, draft: CompanyDraft): string[] {
+  if (!(error instanceof ApiError) || error.field === null) return [];
+  return Object.hasOwn(draft, findDraftField(error.field)) ? [error.field] : [];
 }
 
 /** The name of a language in itself, as in "Deutsch". */

@@ -16,7 +16,7 @@ import { useTexts } from '../../texts/texts.ts';
 import { ENVIRONMENT_TEXTS } from './environment-texts.ts';
 import { ENVIRONMENTS_MAX } from './environments-tab.tsx';
 import styles from './settings.module.css';
-import type { SheetProps } from './settings-page.tsx';
+import type { SheetProps } from './tab-props.ts';
 
 type EnvironmentType = 'development' | 'production';
 

@@ -12,7 +12,7 @@ import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { ENVIRONMENT_TEXTS } from './environment-texts.ts';
 import styles from './settings.module.css';
-import type { TabProps } from './settings-page.tsx';
+import type { TabProps } from './tab-props.ts';
 
 export const ENVIRONMENTS_MAX = 200;
 type EnvironmentRow = components['schemas']['EnvironmentResponse'];

@@ -12,14 +12,11 @@ import { EnvironmentSheet } from './environment-sheet.tsx';
 import { EnvironmentsTab } from './environments-tab.tsx';
 import { MailTab } from './mail-tab.tsx';
 import { NumberingTab } from './numbering-tab.tsx';
-import { SETTINGS_TABS, type SettingsSearch, type SettingsTab } from './routes.ts';
+import { SETTINGS_TABS, type SettingsTab } from './routes.ts';
 import styles from './settings.module.css';
+import type { OpenSheet, SheetProps, TabProps } from './tab-props.ts';
 import { TaxRateSheet, TaxTab } from './tax-tab.tsx';
 import { MemberSheet, TeamTab } from './team-tab.tsx';
-
-export type OpenSheet = (search?: Pick<SettingsSearch, 'sheet' | 'id'>) => void;
-export type TabProps = { openSheet: OpenSheet };
-export type SheetProps = { sheet: 'new' | 'open' | 'copy'; id: string | undefined; onClose: () => void };
 
 const FROM = '/env/$environment_id/settings';
 const TABS: Record<SettingsTab, ComponentType<TabProps>> = {

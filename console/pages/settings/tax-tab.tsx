@@ -22,7 +22,7 @@ import { formatQuantity } from '../../figures/format.ts';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { saveSetting, useSetting } from './setting-queries.ts';
 import styles from './settings.module.css';
-import type { SheetProps, TabProps } from './settings-page.tsx';
+import type { SheetProps, TabProps } from './tab-props.ts';
 import { TAX_TEXTS } from './tax-texts.ts';
 
 type TaxRate = components['schemas']['TaxRateResponse'];
@@ -79,9 +79,7 @@ export function TaxTab({ openSheet }: TabProps): ReactNode {
       <Loaded query={rates}>
         {(items) =>
           items.length === 0 ? (
-            <Empty title={texts.empty} action={create}>
-              {texts.emptyHint}
-            </Empty>
+            <Empty title={texts.empty}>{texts.emptyHint}</Empty>
           ) : (
             <DataTable
               label={texts.rates}

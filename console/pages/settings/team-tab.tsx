@@ -19,8 +19,9 @@ import { SideSheet } from '../../components/side-sheet.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { Unknown } from '../../figures/money.tsx';
 import { useTexts } from '../../texts/texts.ts';
+import { RoleNames } from './role-names.tsx';
 import styles from './settings.module.css';
-import type { SheetProps, TabProps } from './settings-page.tsx';
+import type { SheetProps, TabProps } from './tab-props.ts';
 import { TEAM_TEXTS } from './team-texts.ts';
 
 type Member = components['schemas']['UserResponse'];
@@ -95,13 +96,6 @@ export function TeamTab({ openSheet }: TabProps): ReactNode {
   );
 }
 
-function RoleNames({ roles }: { roles: readonly string[] }): ReactNode {
-  const texts = useTexts(TEAM_TEXTS);
-  const known = useGet('/rbac/roles');
-  if (roles.length === 0) return texts.noRole;
-  return roles.map((role) => known.data?.roles.find(({ id }) => id === role)?.name ?? role).join(', ');
-}
-
 export function MemberSheet({ sheet, id, onClose }: SheetProps): ReactNode {
   const team = useQuery(teamQuery);
   const member = team.data?.items.find((each) => each.id === id);
@@ -126,6 +120,7 @@ function RolesInput({
   const hints = all.filter(({ id }) => value.includes(id));
   return (
     <MultiSelect
+      searchable
       label={texts.roles}
       description={hints.length === 0 ? texts.rolesHint : hints.map(({ description }) => description).join(' ')}
       value={value}
