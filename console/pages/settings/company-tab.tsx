@@ -152,15 +152,18 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
                 data={DOCUMENT_LANGUAGES.map((tag) => ({ value: tag, label: nameLanguage(tag) }))}
               />
             </div>
-            <Choice
-              label={texts.paper}
-              value={draft.page_size}
-              onValue={(page_size) => change({ page_size })}
-              options={[
-                { value: 'A4', label: 'A4' },
-                { value: 'LETTER', label: 'Letter' },
-              ]}
-            />
+            <div>
+              <h3>{texts.paper}</h3>
+              <Choice
+                label={texts.paper}
+                value={draft.page_size}
+                onValue={(page_size) => change({ page_size })}
+                options={[
+                  { value: 'A4', label: 'A4' },
+                  { value: 'LETTER', label: 'Letter' },
+                ]}
+              />
+            </div>
             <Textarea
               label={texts.payment_instructions}
               description={texts.paymentHint}

@@ -6,13 +6,13 @@ import { type FormEvent, type ReactNode, useState } from 'react';
 import { api, dataFrom } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
-import { Button } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
 import { CopyId } from '../../components/copy.tsx';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
+import { CopyProgress } from './copy-progress.tsx';
 import { ENVIRONMENT_TEXTS } from './environment-texts.ts';
 import { ENVIRONMENTS_MAX } from './environments-tab.tsx';
 import styles from './settings.module.css';
@@ -187,37 +187,6 @@ function CopyCatalogue({ onClose }: { onClose: () => void }): ReactNode {
         )}
         <FormFoot deed={copy} fields={['target_environment_id', 'name']} action={texts.copyNow} />
       </form>
-    </SideSheet>
-  );
-}
-
-type StartedCopy = { message: string; workflow_id: string; run_id: string; target_environment_id: string };
-const POLL_MS = 2_000;
-
-/** The copy runs in the background; its summary lists what was copied, and what was not with the reasons. */
-function CopyProgress({ workflow, onClose }: { workflow: StartedCopy; onClose: () => void }): ReactNode {
-  const texts = useTexts(ENVIRONMENT_TEXTS);
-  const { workflow_id, run_id, target_environment_id } = workflow;
-  const path = { workflow_id, run_id };
-  const first = useGet('/workflows/{workflow_id}/{run_id}/summary', { path });
-  const status = (data: unknown) => String((data as { status?: unknown } | undefined)?.status ?? '').toLowerCase();
-  const isRunning = status(first.data) === '' || status(first.data) === 'running';
-  const summary = useGet(
-    '/workflows/{workflow_id}/{run_id}/summary',
-    { path },
-    { refetchInterval: isRunning ? POLL_MS : false },
-  );
-  return (
-    <SideSheet
-      title={isRunning ? texts.copying : texts.copyEnded}
-      subtitle={<CopyId id={target_environment_id} />}
-      onClose={onClose}
-      footer={<Button onClick={onClose}>{texts.close}</Button>}
-    >
-      <p role="status" className={styles.hint}>
-        {isRunning ? texts.copyRuns : texts.copyDone}
-      </p>
-      {summary.data && <RecordTools record={summary.data} path={`/workflows/${workflow_id}/${run_id}/summary`} />}
     </SideSheet>
   );
 }
