@@ -13,7 +13,7 @@ import { type ServiceProcess, startServiceProcess, temporaryDirectory } from './
 import { until } from './until.ts';
 
 /** The first build of the console takes some seconds; a busy machine needs more. */
-const BUILD_MS = 120_000;
+const BUILD_MS = 90_000;
 /** Maximum wait for an element. A loaded machine with two cores needs several seconds for the first page. */
 const ACTION_MS = 20_000;
 
@@ -54,7 +54,12 @@ export async function startConsole(): Promise<ConsoleApp> {
   const directory = temporaryDirectory();
   const service = await startServiceProcess({ DATA_DIR: join(directory.path, 'data') });
   const { url } = service;
-  await until('the console is built', () => isBuilt(url), BUILD_MS, 200);
+  try {
+    await until('the console is built', () => isBuilt(url), BUILD_MS, 200);
+  } catch (error) {
+    await service.stop();
+    throw error;
+  }
   const link = /^console {4}(\S+)/m.exec(service.stdout())![1]!;
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
   const { environments } = (await service.request<Environments>('GET', '/environments')).body;
