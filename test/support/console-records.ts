@@ -24,7 +24,7 @@ export type SeededRecords = Record<
 >;
 
 const DAY_MS = 86_400_000;
-const TIERS = [
+const TIERS: { up_to: number | null; unit_amount: string }[] = [
   { up_to: 1_000_000, unit_amount: '0.00003' },
   { up_to: 10_000_000, unit_amount: '0.00002' },
   { up_to: null, unit_amount: '0.000010223' },
@@ -187,6 +187,10 @@ export type ClockedPlace = {
   send<Body = SomeAnswer>(method: string, path: string, body?: unknown): Promise<Body>;
   /** Advances the clock, and waits until all due work is done. */
   advance(to: Date): Promise<void>;
+  /** Subscribes the customer `northwind`, and returns the id of the subscription. */
+  subscribe(plan_id: string): Promise<string>;
+  /** Sends an event for each number of tokens. */
+  useTokens(tokens: readonly string[], event_name?: string): Promise<void>;
 };
 
 export async function createClock(app: ConsoleApp, start: Date, name = 'A year'): Promise<ClockedPlace> {
@@ -198,18 +202,73 @@ export async function createClock(app: ConsoleApp, start: Date, name = 'A year')
     send,
     advance: async (to) => {
       await send('POST', `/test-clocks/${clock.id}/advance`, { frozen_time: to.toISOString() });
-      await until(
-        'the clock has advanced',
-        async () => {
-          const { test_clock_status, failure } = await send<Clock>('GET', `/test-clocks/${clock.id}`);
-          if (test_clock_status === 'failed') throw new Error(JSON.stringify(failure));
-          return test_clock_status === 'ready';
-        },
-        60_000,
-        50,
-      );
+      await until('the clock has advanced', () => isClockReady(send, clock.id), 60_000, 50);
+    },
+    subscribe: async (plan_id) => {
+      const customer = await send<WithId>('POST', '/customers', { external_id: 'northwind', name: 'Northwind Labs' });
+      const terms = { currency: 'usd', billing_period: 'MONTHLY', billing_cycle: 'calendar' };
+      const body = { ...terms, customer_id: customer.id, plan_id, start_date: start.toISOString() };
+      return (await send<WithId>('POST', '/subscriptions', body)).id;
+    },
+    useTokens: async (tokens, event_name = 'completion') => {
+      const events = tokens.map((tokens_in, at) => ({
+        event_id: `${event_name}-${at}`,
+        event_name,
+        external_customer_id: 'northwind',
+        timestamp: new Date(start.getTime() + (at + 1) * 60_000).toISOString(),
+        properties: { model: 'wren-2', tokens_in },
+      }));
+      await send('POST', '/events/bulk', { events });
     },
   };
 }
 
 type Clock = { test_clock_status: string; failure?: unknown };
+
+async function isClockReady(send: ClockedPlace['send'], id: string): Promise<boolean> {
+  const { test_clock_status, failure } = await send<Clock>('GET', `/test-clocks/${id}`);
+  if (test_clock_status === 'failed') throw new Error(JSON.stringify(failure));
+  return test_clock_status === 'ready';
+}
+
+type UsagePlan = { plan_id: string; meter_id: string };
+
+/** A plan with a fee, if there is one, and input tokens at 30 a million, then 20. */
+export async function createUsagePlan(
+  { send }: ClockedPlace,
+  { name, fee, is_priced = true }: { name: string; fee?: string; is_priced?: boolean },
+): Promise<UsagePlan> {
+  const meter = await send<WithId>('POST', '/meters', {
+    name: 'Input tokens',
+    event_name: 'completion',
+    reset_usage: 'BILLING_PERIOD',
+    aggregation: { type: 'SUM', field: 'tokens_in' },
+  });
+  const plan = await send<WithId>('POST', '/plans', { name });
+  const terms = { entity_type: 'PLAN', entity_id: plan.id, currency: 'usd', billing_period: 'MONTHLY' };
+  if (fee !== undefined) {
+    const flat = { type: 'FIXED', billing_model: 'FLAT_FEE', invoice_cadence: 'ADVANCE' };
+    await send('POST', '/prices', { ...terms, ...flat, display_name: 'Platform fee', amount: fee });
+  }
+  if (is_priced) {
+    const graduated = { type: 'USAGE', billing_model: 'TIERED', tier_mode: 'SLAB', invoice_cadence: 'ARREAR' };
+    const tiers = TIERS.slice(0, 1).concat({ up_to: null, unit_amount: '0.00002' });
+    await send('POST', '/prices', { ...terms, ...graduated, display_name: 'Input tokens', meter_id: meter.id, tiers });
+  }
+  return { plan_id: plan.id, meter_id: meter.id };
+}
+
+/** A customer with usage in March 2026, which is invoiced unless `is_billed` is false. */
+export async function createBilledPlace(
+  app: ConsoleApp,
+  { tokens, event_name, is_billed = true }: { tokens: readonly string[]; event_name?: string; is_billed?: boolean },
+): Promise<ClockedPlace & { invoice_number: string }> {
+  const place = await createClock(app, new Date('2026-03-01T00:00:00Z'));
+  const { plan_id } = await createUsagePlan(place, { name: 'Scale' });
+  const subscription_id = await place.subscribe(plan_id);
+  await place.useTokens(tokens, event_name);
+  if (!is_billed) return { ...place, invoice_number: '' };
+  await place.advance(new Date('2026-04-02T00:00:00Z'));
+  const { invoice_number } = await findUsageInvoice(place, subscription_id);
+  return { ...place, invoice_number };
+}
