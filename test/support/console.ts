@@ -186,7 +186,8 @@ export async function waitUntilShown(page: Page): Promise<void> {
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const RUN_AXE = `axe
   .run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations'] })
-  .then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ target }) => target.join(' ')).join(', ')))`;
+  .then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target, any, all, none }) =>
+    id + ': ' + target.join(' ') + ': ' + [...any, ...all, ...none][0]?.message)))`;
 
 /** Violations of WCAG 2.2 AA, one text each. The script of axe is evaluated by the debugger, which the policy does not restrict. */
 export async function findViolations(page: Page): Promise<string[]> {
