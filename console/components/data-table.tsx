@@ -29,6 +29,8 @@ type DataTableProps<Row> = {
   openKey?: string | null;
   /** All rows of the list, also those that are not loaded. */
   total?: number;
+  /** There are more rows, in a list whose total is not known. */
+  hasMore?: boolean;
   onEnd?: () => void;
   footer?: ReactNode;
 };
@@ -40,7 +42,7 @@ const LOAD_AHEAD_ROWS = 10;
 
 export function DataTable<Row>(props: DataTableProps<Row>): ReactNode {
   const texts = useTexts(TEXTS);
-  const { label, columns, rows, rowKey, total = rows.length, onEnd, footer } = props;
+  const { label, columns, rows, rowKey, total = rows.length, hasMore = rows.length < total, onEnd, footer } = props;
   const body = useRef<HTMLDivElement>(null);
   const isVirtual = rows.length > WHOLE_MAX;
   const virtual = useWindowVirtualizer({
@@ -54,12 +56,17 @@ export function DataTable<Row>(props: DataTableProps<Row>): ReactNode {
   const items = isVirtual ? virtual.getVirtualItems() : [];
   const lastIndex = isVirtual ? (items.at(-1)?.index ?? 0) : rows.length - 1;
   useEffect(() => {
-    if (lastIndex >= rows.length - LOAD_AHEAD_ROWS && rows.length < total) onEnd?.();
-  }, [lastIndex, rows.length, total, onEnd]);
+    if (lastIndex >= rows.length - LOAD_AHEAD_ROWS && hasMore) onEnd?.();
+  }, [lastIndex, rows.length, hasMore, onEnd]);
   const grid = { gridTemplateColumns: columns.map(({ width }) => width ?? 'minmax(80px, 1fr)').join(' ') };
   return (
     <div className={styles.wrap}>
-      <div role="table" aria-label={label} aria-rowcount={total + 1} className={styles.table}>
+      <div
+        role="table"
+        aria-label={label}
+        aria-rowcount={hasMore && total <= rows.length ? -1 : total + 1}
+        className={styles.table}
+      >
         <div role="row" aria-rowindex={1} className={styles.header} style={grid}>
           {columns.map(({ key, header, isFigure }) => (
             <div key={key} role="columnheader" className={isFigure ? styles.figure : undefined}>

@@ -1,6 +1,249 @@
-import type { ReactNode } from 'react';
+/** All customers with their plan and the sums of what they owe and hold. */
+import { TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { formatCurl, linkTo } from '../../client/client.ts';
+import { usePages } from '../../client/pages.ts';
+import { useGet } from '../../client/queries.ts';
+import { can, useSession } from '../../client/session.ts';
+import { Button, buttonClass } from '../../components/button.tsx';
+import { CodeBlock } from '../../components/copy.tsx';
+import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
+import { WithSheet } from '../../components/side-sheet.tsx';
+import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { useTexts } from '../../texts/texts.ts';
+import { Amounts } from './amounts.tsx';
+import { type Customer, type CustomerSummary, findOnlyCurrency } from './customer.ts';
+import { CustomerForm } from './customer-form.tsx';
+import styles from './customers.module.css';
+import { useSummaries } from './summaries.ts';
+import { TEXTS } from './texts.ts';
+
+const FROM = '/env/$environment_id/customers';
+const FOUND_MAX = 50;
 
 export function CustomersPage(): ReactNode {
-  return <PageHead title="CustomersPage" />;
+  const texts = useTexts(TEXTS);
+  const session = useSession();
+  const { q, view, sheet } = useSearch({ from: FROM });
+  const navigate = useNavigate({ from: FROM });
+  const list = useCustomers(q, view);
+  const summaries = useSummaries(list.rows.map(({ id }) => id));
+  const openSheet = (next?: 'new') => void navigate({ search: (old) => ({ ...old, sheet: next }), resetScroll: false });
+  const open = ({ id }: Customer) =>
+    void navigate({
+      to: '/env/$environment_id/customers/$customer_id',
+      params: (old) => ({ environment_id: old.environment_id!, customer_id: id }),
+      search: ({ zone }) => ({ zone }),
+    });
+  const create = (
+    <Button
+      isPrimary
+      blocked={can(session, 'customer', 'write') ? null : texts.mayNotWrite}
+      onClick={() => openSheet('new')}
+    >
+      {texts.newCustomer}
+    </Button>
+  );
+  return (
+    <WithSheet sheet={sheet === 'new' && <CustomerForm onClose={() => openSheet()} />}>
+      <PageHead
+        title={texts.title}
+        actions={
+          <>
+            {can(session, 'task', 'read') ? (
+              <a className={buttonClass} href={linkTo('/exports/customers')} title={texts.csvTitle} download>
+                CSV
+              </a>
+            ) : (
+              <Button blocked={texts.mayNotExport}>CSV</Button>
+            )}
+            {create}
+          </>
+        }
+      />
+      <div className={styles.bar}>
+        <CustomerFind key={q === undefined ? 'empty' : 'text'} />
+        <Link
+          from={FROM}
+          to="."
+          search={({ view: _, ...old }) => (view ? old : { ...old, view: 'archived' as const })}
+          className={styles.quiet}
+        >
+          {view ? texts.showCurrent : texts.showArchived}
+        </Link>
+      </div>
+      {list.error ? (
+        <Failure error={list.error} onRetry={list.refetch} />
+      ) : list.isPending ? (
+        <Loading rows={8} />
+      ) : list.rows.length > 0 ? (
+        <>
+          <DataTable
+            label={texts.title}
+            columns={listColumns(texts, summaries)}
+            rows={list.rows}
+            rowKey={({ id }) => id}
+            total={list.total}
+            onEnd={list.loadMore}
+            onOpen={open}
+          />
+          <p className={styles.foot}>
+            <span>
+              {q === undefined ? texts.count(list.total) : texts.found(list.rows.length, list.rows.length >= FOUND_MAX)}
+              {' · '}
+              {texts.noSum}
+            </span>
+            <span className={styles.keys}>{texts.keys}</span>
+          </p>
+        </>
+      ) : q !== undefined || view !== undefined ? (
+        <Empty
+          title={view && q === undefined ? texts.noArchived : texts.nothing}
+          action={<Button onClick={() => void navigate({ search: ({ zone }) => ({ zone }) })}>{texts.showAll}</Button>}
+        >
+          {q !== undefined && texts.nothingHint}
+        </Empty>
+      ) : (
+        <Empty title={texts.emptyTitle} action={create}>
+          <p>{texts.empty}</p>
+          <CodeBlock
+            label={texts.command}
+            code={formatCurl('POST', '/customers', { external_id: 'acme', name: 'Acme' })}
+          />
+        </Empty>
+      )}
+    </WithSheet>
+  );
+}
+
+type CustomerList = Pick<
+  ReturnType<typeof usePages<'/customers'>>,
+  'isPending' | 'error' | 'loadMore' | 'refetch' | 'total'
+> & {
+  rows: readonly Customer[];
+};
+
+/** All customers in pages, or the best matches of a text in the order of the search. */
+function useCustomers(q: string | undefined, view: 'archived' | undefined): CustomerList {
+  const pages = usePages('/customers', { query: { ...(view ? { status: view } : {}) } }, { enabled: q === undefined });
+  const found = useGet(
+    '/search',
+    { query: { q: q ?? '', kinds: ['customer'], limit: FOUND_MAX } },
+    { enabled: q !== undefined },
+  );
+  const ids = (found.data?.items ?? []).map(({ id }) => id);
+  const records = useGet(
+    '/customers',
+    { query: { customer_ids: ids, limit: FOUND_MAX, ...(view ? { status: view } : {}) } },
+    { enabled: q !== undefined && ids.length > 0 },
+  );
+  if (q === undefined) return { ...pages, rows: pages.rows as readonly Customer[] };
+  const byId = new Map((records.data?.items ?? []).map((each) => [each.id, each as Customer]));
+  const rows = ids.map((id) => byId.get(id)).filter((each) => each !== undefined);
+  return {
+    rows,
+    total: rows.length,
+    isPending: found.isPending || (ids.length > 0 && records.isPending),
+    error: found.error ?? records.error,
+    loadMore: () => undefined,
+    refetch: () => void found.refetch(),
+  };
+}
+
+/** The text stands in the URL; it is written there once the reader pauses. */
+function CustomerFind(): ReactNode {
+  const texts = useTexts(TEXTS);
+  const { q } = useSearch({ from: FROM });
+  const navigate = useNavigate({ from: FROM });
+  const [text, setText] = useState(q ?? '');
+  const find = useDebouncedCallback((next: string) => {
+    const wanted = next.trim();
+    void navigate({ search: ({ q: _, ...old }) => (wanted === '' ? old : { ...old, q: wanted }), replace: true });
+  }, 200);
+  return (
+    <TextInput
+      className={styles.find}
+      type="search"
+      aria-label={texts.find}
+      placeholder={texts.findHint}
+      maxLength={200}
+      value={text}
+      onChange={({ currentTarget }) => {
+        setText(currentTarget.value);
+        find(currentTarget.value);
+      }}
+    />
+  );
+}
+
+function listColumns(
+  texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
+  summaries: ReadonlyMap<string, CustomerSummary>,
+): Column<Customer>[] {
+  const currency = findOnlyCurrency([...summaries.values()]);
+  const head = (name: string) => (
+    <>
+      {name}
+      {currency !== null && <span className={styles.code}> {currency.toUpperCase()}</span>}
+    </>
+  );
+  const figure = (key: 'owed' | 'overdue' | 'balance', name: string): Column<Customer> => ({
+    key,
+    header: head(name),
+    width: 'minmax(104px, 1fr)',
+    isFigure: true,
+    narrow: key === 'owed' ? 'end' : 'hidden',
+    cell: ({ id }) => {
+      const amounts = summaries.get(id)?.[key];
+      if (amounts === undefined) return null;
+      const isZero = key !== 'balance';
+      const shown = <Amounts amounts={amounts} isBare={currency !== null} isZero={isZero} />;
+      if (amounts.length === 0 || key === 'balance') return shown;
+      return (
+        <Link
+          from={FROM}
+          to="/env/$environment_id/invoices"
+          search={({ zone }) => ({
+            zone,
+            customer: id,
+            show: key === 'owed' ? ('outstanding' as const) : ('overdue' as const),
+          })}
+          className={`${styles.amount} ${key === 'overdue' ? styles.overdue : ''}`}
+        >
+          {shown}
+        </Link>
+      );
+    },
+  });
+  return [
+    {
+      key: 'name',
+      header: texts.customer,
+      width: 'minmax(150px, 2.4fr)',
+      narrow: 'first',
+      cell: ({ name, external_id }) => <bdi>{name || external_id}</bdi>,
+    },
+    {
+      key: 'external_id',
+      header: texts.externalId,
+      width: 'minmax(120px, 1.4fr)',
+      cell: ({ external_id }) => <span className="mono muted">{external_id}</span>,
+    },
+    {
+      key: 'plan',
+      header: texts.plan,
+      width: 'minmax(110px, 1.2fr)',
+      cell: ({ id }) => {
+        const names = summaries.get(id)?.plan_names;
+        if (names === undefined) return null;
+        return names.length === 0 ? <span className="muted">–</span> : <bdi>{names.join(', ')}</bdi>;
+      },
+    },
+    figure('owed', texts.owed),
+    figure('overdue', texts.overdue),
+    figure('balance', texts.balance),
+  ];
 }

@@ -1,6 +1,187 @@
-import type { ReactNode } from 'react';
+/** Events as they arrive, and those that are not counted. One event's thread stands in the sheet beside the list. */
+
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { can, useSession } from '../../client/session.ts';
+import { Button } from '../../components/button.tsx';
+import { Chip } from '../../components/chip.tsx';
 import { PageHead } from '../../components/page.tsx';
+import { toInstants } from '../../components/range.ts';
+import { WithSheet } from '../../components/side-sheet.tsx';
+import { formatCount, formatQuantity } from '../../figures/format.ts';
+import { useLanguage, useTexts } from '../../texts/texts.ts';
+import { EventFilterBar } from './event-filters.tsx';
+import { EventList } from './event-list.tsx';
+import { type EventFilters, UNCOUNTED_DAYS, uncountedCountsQuery } from './event-queries.ts';
+import { findSampleRate, parsePropertyFilter } from './event-rows.ts';
+import { EventSheet } from './event-sheet.tsx';
+import { EVENT_TEXTS } from './event-texts.ts';
+import styles from './events.module.css';
+import { type LiveEvents, useLiveEvents } from './live-events.ts';
+import type { EventsSearch } from './routes.ts';
+import { SendEvent } from './send-event.tsx';
+import { UncountedList } from './uncounted-list.tsx';
+
+const FROM = '/env/$environment_id/events';
 
 export function EventsPage(): ReactNode {
-  return <PageHead title="EventsPage" />;
+  const texts = useTexts(EVENT_TEXTS);
+  const session = useSession();
+  const search = useSearch({ from: FROM });
+  const navigate = useNavigate({ from: FROM });
+  const [isPaused, setPaused] = useState(false);
+  const [hasFocus, setFocus] = useState(false);
+  const filters = buildFilters(search);
+  const isAll = search.tab === undefined;
+  // A period that is over gets no new events.
+  const isOn = isAll && filters.end_time === undefined;
+  const live = useLiveEvents({ filters, isOn, isPaused: isPaused || hasFocus });
+  const change = (next: Partial<EventsSearch>) =>
+    void navigate({ search: (old: EventsSearch) => dropEmpty({ ...old, ...next }) as never, resetScroll: false });
+  return (
+    <WithSheet
+      sheet={
+        search.event === undefined ? null : (
+          <EventSheet
+            key={search.event}
+            id={search.event}
+            dialogue={search.do}
+            onDialogue={(dialogue) => change({ do: dialogue })}
+            onClose={() => change({ event: undefined, do: undefined })}
+          />
+        )
+      }
+    >
+      <PageHead
+        title={texts.title}
+        status={<LiveChip live={live} isPaused={isPaused || hasFocus} />}
+        actions={
+          <>
+            {isOn && (
+              <Button aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+                {isPaused ? texts.resume : texts.pause}
+              </Button>
+            )}
+            <Button
+              isPrimary
+              blocked={can(session, 'event', 'write') ? null : texts.mayNotSend}
+              onClick={() => change({ do: 'send' })}
+            >
+              {texts.send}
+            </Button>
+          </>
+        }
+      />
+      <EventFilterBar search={search} onChange={change} end={isOn ? <Sample live={live} /> : null} />
+      <EventTabs search={search} filters={filters} />
+      {isAll ? (
+        <EventList
+          filters={filters}
+          live={live}
+          openKey={search.event ?? null}
+          isFiltered={Object.keys(filters).length > 0}
+          onOpen={(event) => change({ event, do: undefined })}
+          onFocusChange={setFocus}
+          onSend={() => change({ do: 'send' })}
+        />
+      ) : (
+        <UncountedList search={search} onChange={change} />
+      )}
+      {search.do === 'send' && (
+        <SendEvent
+          letter_id={search.letter}
+          event_name={search.name}
+          external_customer_id={search.customer}
+          onSent={(event) => change({ event, do: undefined, letter: undefined })}
+          onClose={() => change({ do: undefined, letter: undefined })}
+        />
+      )}
+    </WithSheet>
+  );
+}
+
+function buildFilters({ customer, name, property, from, to }: EventsSearch): EventFilters {
+  const filter = parsePropertyFilter(property);
+  return {
+    ...(name === undefined ? {} : { event_name: name }),
+    ...(customer === undefined ? {} : { external_customer_id: customer }),
+    ...(filter === null ? {} : { property_filters: `${filter.key}:${filter.value}` }),
+    ...(from === undefined || to === undefined ? {} : toInstants({ from, to })),
+  };
+}
+
+function dropEmpty(search: EventsSearch): EventsSearch {
+  return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as EventsSearch;
+}
+
+function LiveChip({ live, isPaused }: { live: LiveEvents; isPaused: boolean }): ReactNode {
+  const texts = useTexts(EVENT_TEXTS);
+  const language = useLanguage();
+  if (live.mode === 'off') return null;
+  if (isPaused) return <Chip tone="warn">{texts.paused(formatCount(language, live.waiting))}</Chip>;
+  if (live.mode === 'poll') return <Chip>{texts.polled}</Chip>;
+  return (
+    <Chip tone="ok">
+      <i className={styles.live} aria-hidden="true" />
+      {live.rate === null ? texts.live : texts.liveRate(formatQuantity(language, live.rate))}
+    </Chip>
+  );
+}
+
+/** The stream shows a sample if more events come than anybody can read. */
+function Sample({ live }: { live: LiveEvents }): ReactNode {
+  const texts = useTexts(EVENT_TEXTS);
+  const language = useLanguage();
+  const rate = findSampleRate(live.shown, live.passed_over);
+  if (live.mode !== 'stream' || rate === null) return null;
+  return texts.sample(formatCount(language, rate), formatCount(language, live.shown));
+}
+
+function EventTabs({ search, filters }: { search: EventsSearch; filters: EventFilters }): ReactNode {
+  const texts = useTexts(EVENT_TEXTS);
+  const language = useLanguage();
+  const { property_filters: _, ...rest } = filters;
+  const counts = useQuery(
+    uncountedCountsQuery({ ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) }),
+  );
+  const all = counts.data?.counts ?? [];
+  const total = all.reduce((sum, { event_count }) => sum + event_count, 0);
+  const hasMore = all.some(({ has_more }) => has_more);
+  return (
+    <nav aria-label={texts.title}>
+      <ul className={styles.tabs}>
+        <li>
+          <Link
+            from={FROM}
+            to="."
+            search={({ tab: _tab, reason: _reason, ...old }) => old}
+            className={styles.tab}
+            activeOptions={{ exact: true }}
+            aria-current={search.tab === undefined ? 'page' : 'false'}
+          >
+            {texts.all}
+          </Link>
+        </li>
+        <li>
+          <Link
+            from={FROM}
+            to="."
+            search={(old) => ({ ...old, tab: 'uncounted' })}
+            className={styles.tab}
+            activeOptions={{ exact: true }}
+            aria-current={search.tab === 'uncounted' ? 'page' : 'false'}
+          >
+            {texts.uncounted}{' '}
+            {total > 0 && (
+              <span className={styles.bad}>
+                {formatCount(language, total)}
+                {hasMore ? '+' : ''}
+              </span>
+            )}
+          </Link>
+        </li>
+      </ul>
+    </nav>
+  );
 }

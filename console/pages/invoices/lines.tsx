@@ -9,14 +9,20 @@ import type { Invoice, InvoiceLine } from './invoice.ts';
 import { PriceLabel } from './price-label.tsx';
 import { TEXTS } from './texts.ts';
 
-type InvoiceLinesProps = { invoice: Invoice; why: string | undefined; onAsk: (why: string) => void };
+type InvoiceLinesProps = {
+  invoice: Invoice;
+  why: string | undefined;
+  onAsk: (why: string) => void;
+  /** Heading instead of that of an invoice. */
+  title?: string;
+};
 
-export function InvoiceLines({ invoice, why, onAsk }: InvoiceLinesProps): ReactNode {
+export function InvoiceLines({ invoice, why, onAsk, title }: InvoiceLinesProps): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
   const lines = invoice.line_items ?? [];
   return (
-    <Section title={texts.lines} hint={lines.length > 0 ? texts.linesHint : undefined}>
+    <Section title={title ?? texts.lines} hint={lines.length > 0 ? texts.linesHint : undefined}>
       {lines.length === 0 ? (
         <Sheet>
           <p className={styles.none}>{texts.noLines}</p>

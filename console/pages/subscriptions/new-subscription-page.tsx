@@ -1,6 +1,156 @@
-import type { ReactNode } from 'react';
-import { PageHead } from '../../components/page.tsx';
+/** A new subscription, with its first invoice beside it. */
+import { useDebouncedValue } from '@mantine/hooks';
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import { type FormEvent, type ReactNode, useEffect, useState } from 'react';
+import { api, dataFrom, formatCurl } from '../../client/client.ts';
+import { invalidate, useGet } from '../../client/queries.ts';
+import { can, useSession } from '../../client/session.ts';
+import { buttonClass } from '../../components/button.tsx';
+import { CodeBlock } from '../../components/copy.tsx';
+import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { Columns, PageHead } from '../../components/page.tsx';
+import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
+import { useTexts } from '../../texts/texts.ts';
+import { CustomerForm } from './customer-form.tsx';
+import { FirstInvoice, type SubscriptionPreview } from './first-invoice.tsx';
+import { NEW_TEXTS } from './new-texts.ts';
+import { buildRequest, choosePlan, EMPTY_DRAFT, type SubscriptionDraft } from './subscription-draft.ts';
+import { PricesPart, TermsPart, WhoPart } from './subscription-form.tsx';
+import styles from './subscriptions.module.css';
+
+const FROM = '/env/$environment_id/subscriptions/new';
+
+/** Fields of the request that show their errors beside their inputs. */
+const FIELDS = [
+  'customer_id',
+  'plan_id',
+  'currency',
+  'billing_period',
+  'billing_cycle',
+  'start_date',
+  'trial_period_days',
+  'coupons',
+  'commitment_amount',
+  'overage_factor',
+  'override_line_items',
+];
 
 export function NewSubscriptionPage(): ReactNode {
-  return <PageHead title="NewSubscriptionPage" />;
+  const texts = useTexts(NEW_TEXTS);
+  const { customer, plan: plan_id, sheet } = useSearch({ from: FROM });
+  const navigate = useNavigate({ from: FROM });
+  const queries = useQueryClient();
+  const session = useSession();
+  const [draft, setDraft] = useState<SubscriptionDraft>({ ...EMPTY_DRAFT, customer_id: customer ?? '' });
+  const set = (change: Partial<SubscriptionDraft>) => setDraft((old) => ({ ...old, ...change }));
+  const choosePlanId = (id: string | undefined) =>
+    void navigate({ search: ({ plan: _, ...old }) => (id ? { ...old, plan: id } : old), replace: true });
+  const plan = useGet('/plans/{id}', { path: { id: plan_id ?? '' } }, { enabled: plan_id !== undefined });
+  const prices = plan.data?.id === plan_id ? (plan.data?.prices ?? []) : [];
+  // The terms of the draft follow the plan, once its prices are known.
+  const { data: chosen } = plan;
+  useEffect(() => {
+    setDraft((old) => {
+      if (plan_id === undefined) return old.plan_id === '' ? old : { ...old, plan_id: '', overrides: {} };
+      if (chosen?.id !== plan_id || old.plan_id === plan_id) return old;
+      return choosePlan(old, { id: plan_id, prices: chosen.prices ?? [] });
+    });
+  }, [plan_id, chosen]);
+  const chooseCustomer = (id: string | undefined) => {
+    set({ customer_id: id ?? '' });
+    void navigate({
+      search: ({ customer: _, sheet: __, ...old }) => (id ? { ...old, customer: id } : old),
+      replace: true,
+    });
+  };
+  const openSheet = (next?: 'customer' | 'request') =>
+    void navigate({ search: ({ sheet: _, ...old }) => (next ? { ...old, sheet: next } : old), resetScroll: false });
+  const request = buildRequest(draft);
+  const preview = usePreview(draft);
+  const create = useDeed(
+    () => dataFrom(api.POST('/subscriptions', { body: request! })),
+    async ({ id }) => {
+      await invalidate(queries, '/subscriptions', '/invoices', '/customers');
+      await navigate({
+        to: '/env/$environment_id/subscriptions/$subscription_id',
+        params: (old) => ({ environment_id: old.environment_id!, subscription_id: id }),
+        search: ({ zone }) => ({ zone }),
+      });
+    },
+  );
+  const findError = (field: string) => fieldError(create, field) ?? fieldError(preview, field);
+  const mayNot = can(session, 'subscription', 'write') ? null : texts.mayNotWrite;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate(undefined);
+  };
+  const side =
+    sheet === 'customer' ? (
+      <CustomerForm onCreated={chooseCustomer} onClose={() => openSheet()} />
+    ) : sheet === 'request' ? (
+      <SideSheet title={texts.request} onClose={() => openSheet()}>
+        <CodeBlock label={texts.request} code={formatCurl('POST', '/subscriptions', request ?? {})} />
+      </SideSheet>
+    ) : null;
+  return (
+    <WithSheet sheet={side}>
+      <PageHead title={texts.title} subtitle={texts.subtitle} />
+      <Columns
+        side={
+          <div className={styles.sticky}>
+            <FirstInvoice
+              preview={preview}
+              isComplete={request !== null}
+              isLater={draft.start_day !== ''}
+              isFieldError={FIELDS.some((field) => fieldError(preview, field) !== undefined)}
+            />
+          </div>
+        }
+      >
+        <form onSubmit={submit}>
+          <WhoPart
+            draft={draft}
+            plan_id={plan_id}
+            findError={findError}
+            isEmptyPlan={plan.data?.id === plan_id && prices.length === 0}
+            onCustomer={chooseCustomer}
+            onNewCustomer={() => openSheet('customer')}
+            onPlan={choosePlanId}
+          />
+          {draft.plan_id !== '' && (
+            <>
+              <TermsPart draft={draft} prices={prices} findError={findError} set={set} />
+              <PricesPart draft={draft} prices={prices} findError={findError} set={set} />
+            </>
+          )}
+          <FormFoot
+            deed={create}
+            fields={FIELDS}
+            action={draft.is_draft ? texts.createDraft : texts.create}
+            blocked={
+              mayNot ?? (request === null ? texts.firstComplete : preview.isError ? preview.error.message : null)
+            }
+          >
+            <button type="button" className={buttonClass} onClick={() => openSheet('request')}>
+              {texts.request}
+            </button>
+          </FormFoot>
+        </form>
+      </Columns>
+    </WithSheet>
+  );
+}
+
+function usePreview(draft: SubscriptionDraft) {
+  const [settled] = useDebouncedValue(draft, 300);
+  const body = buildRequest(settled);
+  return useQuery({
+    queryKey: ['/subscriptions/preview', body] as const,
+    queryFn: async () =>
+      (await dataFrom(api.POST('/subscriptions/preview', { body: body! }))) as unknown as SubscriptionPreview,
+    enabled: body !== null,
+    placeholderData: keepPreviousData,
+    retry: false,
+  });
 }

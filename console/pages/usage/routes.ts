@@ -1,9 +1,43 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { isDay } from '../../components/range.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
+import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
+
+export const USAGE_WINDOWS = ['HOUR', 'DAY', 'MONTH'] as const;
+export type UsageWindow = (typeof USAGE_WINDOWS)[number];
+
+/**
+ * `customer` is an external id; `split` is `customer`, or a property as `p:<name>`; `from` and `to` are days, `to` is not in the range.
+ * `compare` adds the period before; `show=cost` draws the cost; `why=cost` opens its thread.
+ */
+export type UsageSearch = {
+  meter?: string;
+  customer?: string;
+  split?: string;
+  from?: string;
+  to?: string;
+  window?: UsageWindow;
+  compare?: 'before';
+  show?: 'cost';
+  why?: 'cost';
+};
 
 const usage = createRoute({
   getParentRoute: () => environmentRoute,
   path: '/usage',
+  validateSearch: (input: SearchInput): UsageSearch => {
+    const [from, to] = [readText(input, 'from'), readText(input, 'to')];
+    return compact({
+      meter: readText(input, 'meter'),
+      customer: readText(input, 'customer'),
+      split: readText(input, 'split'),
+      ...(isDay(from) && isDay(to) && from < to ? { from, to } : {}),
+      window: readOneOf(input, 'window', USAGE_WINDOWS),
+      compare: readOneOf(input, 'compare', ['before']),
+      show: readOneOf(input, 'show', ['cost']),
+      why: readOneOf(input, 'why', ['cost']),
+    });
+  },
   component: lazyRouteComponent(() => import('./usage-page.tsx'), 'UsagePage'),
 });
 

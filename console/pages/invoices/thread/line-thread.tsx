@@ -149,7 +149,7 @@ function PriceOwner({ line }: { line: InvoiceLine }): ReactNode {
   );
 }
 
-function listStepRows(
+export function listStepRows(
   step: PriceStep,
   texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
   money: (amount: string) => string,

@@ -1,0 +1,37 @@
+/** The next invoice of a subscription, live, in the shape that the threads of an invoice take. */
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
+import { api } from '../../client/client.ts';
+import { type GetData, postQuery } from '../../client/queries.ts';
+import type { Invoice } from '../invoices/invoice.ts';
+
+export type Subscription = GetData<'/subscriptions'>['items'][number];
+
+const LIVE_MS = 5_000;
+const BILLED = new Set(['active', 'trialing', 'incomplete', 'paused']);
+
+/** Whether a subscription will bill again. */
+export function isBilled({ subscription_status }: Pick<Subscription, 'subscription_status'>): boolean {
+  return BILLED.has(subscription_status.toLowerCase());
+}
+
+export function useNextInvoice(subscription_id: string): UseQueryResult<Invoice> {
+  const body = { subscription_id };
+  return useQuery({
+    ...postQuery('/invoices/preview', body, () => api.POST('/invoices/preview', { body })),
+    select: (preview) => nameLines(preview as Invoice, subscription_id),
+    refetchInterval: LIVE_MS,
+    retry: false,
+  });
+}
+
+/** A preview is no record, so that its lines have no ids. They are named by their subscription line, and by their place after a repeated one. */
+export function nameLines(preview: Invoice, subscription_id: string): Invoice {
+  const seen = new Map<string, number>();
+  const line_items = (preview.line_items ?? []).map((line) => {
+    const own = line.subscription_line_item_id ?? line.price_id ?? 'line';
+    const count = seen.get(own) ?? 0;
+    seen.set(own, count + 1);
+    return { ...line, id: count === 0 ? own : `${own}-${count + 1}` };
+  });
+  return { ...preview, id: subscription_id, line_items };
+}

@@ -1,0 +1,96 @@
+/** Reads of the pages of events. */
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { api, dataFrom } from '../../client/client.ts';
+import type { GetData } from '../../client/queries.ts';
+import { parseExact } from './exact-json.ts';
+import type { UncountedReason } from './routes.ts';
+
+const PAGE_ROWS = 50;
+/** Days back in which events that are not counted are listed, unless a period is chosen. */
+export const UNCOUNTED_DAYS = 31;
+
+export type EventThreadData = GetData<'/events/{id}/thread'>;
+export type UncountedEvent = GetData<'/events/uncounted'>['items'][number];
+/** The properties of the event as sent, with every digit. */
+export type ExactThread = { readonly thread: EventThreadData; readonly properties: Record<string, unknown> };
+
+export type EventFilters = {
+  readonly event_name?: string;
+  readonly external_customer_id?: string;
+  readonly property_filters?: string;
+  readonly start_time?: string;
+  readonly end_time?: string;
+};
+
+export function eventsQuery(filters: EventFilters) {
+  return infiniteQueryOptions({
+    queryKey: ['/events', 'pages', filters] as const,
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam, signal }) =>
+      dataFrom(
+        api.GET('/events', {
+          params: {
+            query: { page_size: PAGE_ROWS, ...filters, ...(pageParam ? { iter_last_key: pageParam } : {}) } as never,
+          },
+          signal,
+        }),
+      ),
+    getNextPageParam: ({ has_more, iter_last_key }) => (has_more ? iter_last_key : null),
+    placeholderData: keepPreviousData,
+  });
+}
+
+export type UncountedFilters = {
+  readonly reason?: UncountedReason;
+  readonly event_name?: string;
+  readonly external_customer_id?: string;
+  readonly days?: number;
+  readonly start_time?: string;
+  readonly end_time?: string;
+};
+
+export function uncountedQuery(filters: UncountedFilters) {
+  return infiniteQueryOptions({
+    queryKey: ['/events/uncounted', 'pages', filters] as const,
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam, signal }) =>
+      dataFrom(
+        api.GET('/events/uncounted', {
+          params: { query: { limit: PAGE_ROWS, ...filters, ...(pageParam ? { cursor: pageParam } : {}) } as never },
+          signal,
+        }),
+      ),
+    getNextPageParam: ({ next_cursor }) => next_cursor,
+  });
+}
+
+/** Counts of the events that are not counted, by reason. */
+export function uncountedCountsQuery(filters: UncountedFilters) {
+  return queryOptions({
+    queryKey: ['/events/uncounted', 'counts', filters] as const,
+    queryFn: ({ signal }) =>
+      dataFrom(
+        api.GET('/events/uncounted', { params: { query: { ...filters, counts: 'true', limit: 1 } as never }, signal }),
+      ),
+    refetchInterval: 30_000,
+  });
+}
+
+const PROCESSING_MS = 1000;
+
+/** The thread of an event. It is read again each second until the event takes effect. */
+export function threadQuery(id: string) {
+  return queryOptions({
+    queryKey: ['/events/{id}/thread', id] as const,
+    queryFn: async ({ signal }): Promise<ExactThread> => {
+      const text = await dataFrom(
+        api.GET('/events/{id}/thread', { params: { path: { id } }, parseAs: 'text', signal }) as Promise<{
+          data?: string;
+        }>,
+      );
+      const exact = parseExact(text) as { event: { properties: Record<string, unknown> } | null };
+      return { thread: JSON.parse(text) as EventThreadData, properties: exact.event?.properties ?? {} };
+    },
+    refetchInterval: ({ state }) => (state.data?.thread.status === 'processing' ? PROCESSING_MS : false),
+  });
+}

@@ -1,0 +1,24 @@
+/**
+ * JSON whose numbers keep their digits. A number is held as a text with a mark before it, because a floating-point number has no more
+ * than 17 digits, and an event that is corrected must not lose one.
+ */
+const MARK = '\u0000';
+const TOKENS = /("(?:[^"\\]|\\.)*")|(-?\d[\d.eE+-]*)/g;
+
+/** Parses a text; throws a SyntaxError as `JSON.parse` does. */
+export function parseExact(text: string): unknown {
+  JSON.parse(text);
+  return JSON.parse(
+    text.replaceAll(TOKENS, (_, string?: string, number?: string) => string ?? JSON.stringify(`${MARK}${number}`)),
+  );
+}
+
+export function formatExact(value: unknown, indent = 0): string {
+  return JSON.stringify(value, null, indent).replaceAll(/"\\u0000(-?\d[\d.eE+-]*)"/g, '$1');
+}
+
+/** A value for the screen: a number as its digits, a text as it is, anything else as JSON. */
+export function formatExactValue(value: unknown): string {
+  if (typeof value !== 'string') return formatExact(value);
+  return value.startsWith(MARK) ? value.slice(1) : value;
+}

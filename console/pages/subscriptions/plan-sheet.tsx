@@ -1,0 +1,148 @@
+/** Changes the plan, now or at the end of the period, after showing its cost. */
+import { useQueryClient } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { api, dataFrom } from '../../client/client.ts';
+import type { components } from '../../client/openapi.d.ts';
+import { invalidate, useGet } from '../../client/queries.ts';
+import { Chip } from '../../components/chip.tsx';
+import { Choice } from '../../components/choice.tsx';
+import { fieldError, useDeed } from '../../components/form.tsx';
+import { Facts } from '../../components/page.tsx';
+import { Day } from '../../figures/when.tsx';
+import { useTexts } from '../../texts/texts.ts';
+import { PriceRate } from '../plans/price-rate.tsx';
+import { ChangeInvoice, ChangeSheet, useCostPreview, Warnings } from './change-cost.tsx';
+import { CHANGE_TEXTS } from './change-texts.ts';
+import { Radios } from './radios.tsx';
+import { PlanSelect } from './record-selects.tsx';
+import type { Subscription } from './subscription.ts';
+import styles from './subscriptions.module.css';
+
+type PlanChange = components['schemas']['SubscriptionChangeV2Request'];
+type PlanChangeCost = components['schemas']['SubscriptionChangeV2Response'];
+
+type SubscriptionSheetProps = { subscription: Subscription; onClose: () => void };
+
+export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): ReactNode {
+  const texts = useTexts(CHANGE_TEXTS);
+  const queries = useQueryClient();
+  const [plan_id, setPlan] = useState<string>();
+  const [change_at, setChangeAt] = useState<'immediate' | 'end_of_period'>('immediate');
+  const [proration_behavior, setProration] = useState<'create_prorations' | 'none'>('create_prorations');
+  const { id } = subscription;
+  const params = { path: { id } };
+  const body: PlanChange | null =
+    plan_id === undefined ? null : { target_plan_id: plan_id, change_at, proration_behavior };
+  const preview = useCostPreview<PlanChangeCost, PlanChange>(
+    '/subscriptions/{id}/change/v2/preview',
+    id,
+    body,
+    (change) => api.POST('/subscriptions/{id}/change/v2/preview', { params, body: change }),
+  );
+  const deed = useDeed(
+    () => dataFrom(api.POST('/subscriptions/{id}/change/v2/execute', { params, body: body! })),
+    async () => {
+      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
+      onClose();
+    },
+  );
+  return (
+    <ChangeSheet
+      title={texts.planTitle}
+      fields={['target_plan_id', 'change_at', 'proration_behavior']}
+      preview={preview}
+      isComplete={body !== null}
+      incomplete={texts.choose}
+      deed={{ ...deed, mutate: () => deed.mutate(undefined) }}
+      action={change_at === 'immediate' ? texts.changeNow : texts.schedule}
+      onClose={onClose}
+      form={
+        <>
+          <PlanSelect
+            label={texts.newPlan}
+            required
+            value={plan_id}
+            onValue={setPlan}
+            error={fieldError(preview, 'target_plan_id')}
+          />
+          <div>
+            <p className={styles.label}>{texts.when}</p>
+            <Choice
+              label={texts.when}
+              value={change_at}
+              onValue={setChangeAt}
+              options={[
+                { value: 'immediate', label: texts.now },
+                { value: 'end_of_period', label: texts.atEnd },
+              ]}
+            />
+          </div>
+          {change_at === 'immediate' && (
+            <Radios
+              label={texts.proration}
+              value={proration_behavior}
+              onValue={setProration}
+              options={[
+                ['create_prorations', texts.prorate],
+                ['none', texts.noProrate],
+              ]}
+            />
+          )}
+        </>
+      }
+    >
+      {(cost) => <PlanChangePreview cost={cost} />}
+    </ChangeSheet>
+  );
+}
+
+function PlanChangePreview({ cost }: { cost: PlanChangeCost }): ReactNode {
+  const texts = useTexts(CHANGE_TEXTS);
+  return (
+    <>
+      <Facts
+        facts={[
+          {
+            label: texts.newPlan,
+            value: (
+              <>
+                <bdi>{cost.to_plan.name}</bdi> <Chip>{texts[cost.change_type]}</Chip>
+              </>
+            ),
+          },
+          { label: texts.when, value: cost.is_scheduled ? <Day at={cost.effective_at} /> : texts.now },
+        ]}
+      />
+      <NewPrices plan_id={cost.to_plan.id} changed={cost.changed_resources} />
+      <div className={styles.foot}>
+        <ChangeInvoice changed={cost.changed_resources} at={cost.is_scheduled ? cost.effective_at : null} />
+      </div>
+      <Warnings warnings={cost.warnings} />
+    </>
+  );
+}
+
+/** The prices that begin with the change. */
+function NewPrices({
+  plan_id,
+  changed,
+}: {
+  plan_id: string;
+  changed: components['schemas']['ChangedResources'];
+}): ReactNode {
+  const plan = useGet('/plans/{id}', { path: { id: plan_id } });
+  const begun = new Set(
+    changed.line_items.filter(({ change_action }) => change_action === 'created').map(({ price_id }) => price_id),
+  );
+  const prices = (plan.data?.prices ?? []).filter(({ id }) => begun.has(id));
+  return (
+    prices.length > 0 && (
+      <Facts
+        facts={prices.map((price) => ({
+          label: price.display_name ?? price.id,
+          value: <PriceRate price={price} />,
+        }))}
+      />
+    )
+  );
+}

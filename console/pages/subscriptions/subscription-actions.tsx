@@ -1,0 +1,82 @@
+/** The deeds on a subscription. What cannot be done now is shown blocked, with its reason. */
+import { Menu } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { api, dataFrom } from '../../client/client.ts';
+import { invalidate } from '../../client/queries.ts';
+import { can, useSession } from '../../client/session.ts';
+import { Button, buttonClass } from '../../components/button.tsx';
+import { Confirm } from '../../components/confirm.tsx';
+import { useTexts } from '../../texts/texts.ts';
+import { useNow } from '../invoices/now.ts';
+import type { SubscriptionSearch } from './routes.ts';
+import { listCurrentLines, type Subscription } from './subscription.ts';
+import { TEXTS } from './texts.ts';
+
+type SubscriptionActionsProps = {
+  subscription: Subscription;
+  isScheduled: boolean;
+  onSheet: (sheet: NonNullable<SubscriptionSearch['sheet']>) => void;
+};
+
+export function SubscriptionActions({ subscription, isScheduled, onSheet }: SubscriptionActionsProps): ReactNode {
+  const texts = useTexts(TEXTS);
+  const session = useSession();
+  const queries = useQueryClient();
+  const now_ms = useNow();
+  const [isActivating, setActivating] = useState(false);
+  const { id, subscription_status, line_items } = subscription;
+  const isRunning = subscription_status === 'active' || subscription_status === 'trialing';
+  const refused = can(session, 'subscription', 'write') ? null : texts.mayNotWrite;
+  const stopped = refused ?? (isRunning ? null : texts.onlyRunning);
+  const scheduled = stopped ?? (isScheduled ? texts.undoFirst : null);
+  const hasQuantity = listCurrentLines(line_items ?? [], now_ms).some(({ price_type }) => price_type === 'FIXED');
+  return (
+    <>
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <button type="button" className={buttonClass}>
+            {texts.more} <span aria-hidden="true">⌄</span>
+          </button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item onClick={() => onSheet('record')}>{texts.record}</Menu.Item>
+          {scheduled === null ? (
+            <Menu.Item color="var(--bad)" onClick={() => onSheet('cancel')}>
+              {texts.cancel}
+            </Menu.Item>
+          ) : (
+            <Menu.Label>{scheduled}</Menu.Label>
+          )}
+        </Menu.Dropdown>
+      </Menu>
+      {subscription_status === 'draft' ? (
+        <Button isPrimary blocked={refused} onClick={() => setActivating(true)}>
+          {texts.activate}
+        </Button>
+      ) : (
+        <>
+          <Button blocked={stopped ?? (hasQuantity ? null : texts.noQuantity)} onClick={() => onSheet('quantity')}>
+            {texts.changeQuantity}
+          </Button>
+          <Button isPrimary blocked={scheduled} onClick={() => onSheet('plan')}>
+            {texts.changePlan}
+          </Button>
+        </>
+      )}
+      {isActivating && (
+        <Confirm
+          title={texts.activateTitle}
+          action={texts.activateNow}
+          onClose={() => setActivating(false)}
+          onConfirm={async () => {
+            await dataFrom(api.POST('/subscriptions/{id}/activate', { params: { path: { id } }, body: {} as never }));
+            await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
+          }}
+        >
+          <p>{texts.activateHint}</p>
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,49 @@
+/** Records of the pages of wallets. */
+
+import type { ChartPoint } from '../../charts/series.ts';
+import type { components } from '../../client/openapi.d.ts';
+
+export type Wallet = components['schemas']['WalletResponse'];
+export type WalletTransaction = components['schemas']['WalletTransactionResponse'];
+
+/** Wallets may have no name; the currency then names them. */
+export function walletName({ name, currency }: Pick<Wallet, 'name' | 'currency'>): string {
+  return name || currency.toUpperCase();
+}
+
+/** Whether one credit is one unit of the currency, so that credits and money are the same number. */
+export function isMoneyWallet({ conversion_rate }: Pick<Wallet, 'conversion_rate'>): boolean {
+  return /^1(\.0+)?$/.test(conversion_rate);
+}
+
+type LedgerEntry = Pick<
+  WalletTransaction,
+  'created_at' | 'credit_balance_before' | 'credit_balance_after' | 'transaction_status'
+>;
+
+/** The balance over time as steps, from the newest-first ledger: each movement ends the level before it. */
+export function listBalanceSteps(ledger: readonly LedgerEntry[]): ChartPoint[] {
+  const done = ledger.filter(({ transaction_status }) => transaction_status === 'completed').toReversed();
+  return done.flatMap(({ created_at, credit_balance_before, credit_balance_after }) => {
+    const at_ms = new Date(created_at).getTime();
+    return [
+      { at: new Date(at_ms - 1).toISOString(), value: credit_balance_before },
+      { at: new Date(at_ms).toISOString(), value: credit_balance_after },
+    ];
+  });
+}
+
+type Lot = Pick<WalletTransaction, 'expiry_date' | 'created_at'>;
+
+/** Lots by the instant at which they expire; those that never expire come last. */
+export function sortLots<Each extends Lot>(lots: readonly Each[]): Each[] {
+  const toSortKey = ({ expiry_date, created_at }: Lot) => `${expiry_date ?? '9999'} ${created_at}`;
+  return lots.toSorted((left, right) => (toSortKey(left) < toSortKey(right) ? -1 : 1));
+}
+
+const DAY_MS = 86_400_000;
+
+/** Whole days until a lot expires; null if it never does. */
+export function countDaysLeft(expiry_date: string | null | undefined, now_ms: number): number | null {
+  return expiry_date ? Math.ceil((new Date(expiry_date).getTime() - now_ms) / DAY_MS) : null;
+}

@@ -1,0 +1,91 @@
+/** The secret of an endpoint, right after it was made: the service does not show it again. */
+
+import { Select } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, type ReactNode, useState } from 'react';
+import { api, dataFrom } from '../../client/client.ts';
+import { invalidate } from '../../client/queries.ts';
+import { Button } from '../../components/button.tsx';
+import { CodeBlock } from '../../components/copy.tsx';
+import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { SideSheet } from '../../components/side-sheet.tsx';
+import { useTexts } from '../../texts/texts.ts';
+import { WEBHOOK_TEXTS } from './texts.ts';
+import type { WebhookEndpoint } from './webhook-records.ts';
+import styles from './webhooks.module.css';
+
+type SecretSheetProps = { title: ReactNode; secret: string; hint: string; onClose: () => void };
+
+export function SecretSheet({ title, secret, hint, onClose }: SecretSheetProps): ReactNode {
+  const texts = useTexts(WEBHOOK_TEXTS);
+  return (
+    <SideSheet
+      title={title}
+      onClose={onClose}
+      footer={
+        <Button isPrimary onClick={onClose}>
+          {texts.haveIt}
+        </Button>
+      }
+    >
+      <p className={styles.hint}>{hint}</p>
+      <CodeBlock label={texts.secret} code={secret} />
+    </SideSheet>
+  );
+}
+
+const OVERLAPS_HOURS = ['0', '24', '72', '168'] as const;
+
+/** Makes a new secret; the old one signs, too, for some hours, so that the receiver can change over. */
+export function RotateSecretSheet({
+  endpoint: { id },
+  onClose,
+}: {
+  endpoint: WebhookEndpoint;
+  onClose: () => void;
+}): ReactNode {
+  const texts = useTexts(WEBHOOK_TEXTS);
+  const queries = useQueryClient();
+  const [hours, setHours] = useState<string>('24');
+  const rotate = useDeed(
+    () =>
+      dataFrom(
+        api.POST('/webhooks/endpoints/{id}/secret/rotate', {
+          params: { path: { id } },
+          body: { overlap_hours: Number(hours) },
+        }),
+      ),
+    () => invalidate(queries, '/webhooks/endpoints'),
+  );
+  if (rotate.data)
+    return (
+      <SecretSheet
+        title={texts.rotateTitle}
+        secret={rotate.data.secret}
+        hint={hours === '0' ? texts.secretOnce : texts.secretOverlap(hours)}
+        onClose={onClose}
+      />
+    );
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    rotate.mutate(undefined);
+  };
+  return (
+    <SideSheet title={texts.rotateTitle} subtitle={texts.rotateHint} onClose={onClose}>
+      <form className={styles.form} onSubmit={submit}>
+        <Select
+          label={texts.overlap}
+          allowDeselect={false}
+          value={hours}
+          error={fieldError(rotate, 'overlap_hours')}
+          onChange={(value) => setHours(value ?? '24')}
+          data={OVERLAPS_HOURS.map((each) => ({
+            value: each,
+            label: each === '0' ? texts.endAtOnce : texts.hours(each),
+          }))}
+        />
+        <FormFoot deed={rotate} fields={['overlap_hours']} action={texts.rotateNow} />
+      </form>
+    </SideSheet>
+  );
+}
