@@ -59,7 +59,7 @@ describe('stories of the console', function () {
         const place = await createBilledPlace(app, { tokens: ['1500000', '250000'] });
         const { page } = await app.open('/invoices', { ...variant, environment_id: place.environment_id });
         await page.getByRole('row').filter({ hasText: place.invoice_number }).click();
-        await page.getByRole('button', { name: 'Why 45.00?' }).click();
+        await page.getByRole('table', { name: 'Lines' }).getByRole('button', { name: 'Why 45.00?' }).click();
         await page.getByText('arithmetic checked').waitFor();
         await page.getByRole('link', { name: 'Show the events' }).click();
         await page.getByRole('heading', { level: 1, name: 'Events' }).waitFor();
@@ -82,7 +82,7 @@ describe('stories of the console', function () {
         await place.advance(NEXT_MONTH);
         await page.goto(`${app.url}/env/${place.environment_id}/invoices`);
         await page.getByRole('row').filter({ hasText: '30.00' }).first().click();
-        await page.getByRole('button', { name: 'Why 30.00?' }).first().waitFor();
+        await page.getByRole('table', { name: 'Lines' }).getByRole('button', { name: 'Why 30.00?' }).waitFor();
       });
 
       it('a price is built, its cost read, published, and seen on the next invoice to the cent', async () => {
@@ -114,7 +114,7 @@ describe('stories of the console', function () {
         await place.advance(NEXT_MONTH);
         await page.goto(`${app.url}/env/${place.environment_id}/invoices`);
         await page.getByRole('row').filter({ hasText: '32.89' }).first().click();
-        await page.getByRole('button', { name: 'Why 32.89?' }).first().click();
+        await page.getByRole('table', { name: 'Lines' }).getByRole('button', { name: 'Why 32.89?' }).click();
         await page.getByText('arithmetic checked').waitFor();
       });
 
