@@ -45,8 +45,8 @@ export type ConsoleApp = {
   open(path: string, options?: PageOptions): Promise<OpenedPage>;
   /** Sends a request to the first environment with the API key, to another one with the session of the link. Throws if it is refused. */
   send<Body = SomeAnswer>(method: string, path: string, body?: unknown, environment_id?: string): Promise<Body>;
-  /** Closes all pages, and fails on each fault that one of them has had. */
-  closePages(): Promise<void>;
+  /** Closes all pages, and returns the faults that they have had. */
+  closePages(): Promise<string[]>;
   stop(): Promise<void>;
 };
 
@@ -129,7 +129,7 @@ export async function startConsole(): Promise<ConsoleApp> {
       const closed = opened;
       opened = [];
       for (const { context } of closed) await context.close();
-      expect(closed.flatMap(({ faults }) => faults)).to.deep.equal([]);
+      return closed.flatMap(({ faults }) => faults);
     },
     stop: async () => {
       await browser.close();
@@ -138,6 +138,22 @@ export async function startConsole(): Promise<ConsoleApp> {
     },
   };
   return app;
+}
+
+/** Declares tests whose pages must have no fault: an error, a violated policy, a request to another host, a refused request. */
+export function declareTests(app: () => ConsoleApp): (title: string, run: () => Promise<void>) => void {
+  return (title, run) => {
+    it(title, async () => {
+      try {
+        await run();
+      } catch (error) {
+        const faults = await app().closePages();
+        if (faults.length > 0 && error instanceof Error) error.message += `\nFaults of the page:\n${faults.join('\n')}`;
+        throw error;
+      }
+      expect(await app().closePages()).to.deep.equal([]);
+    });
+  };
 }
 
 type Environments = { environments: { id: string }[] };

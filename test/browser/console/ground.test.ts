@@ -1,7 +1,7 @@
 /** The ground of the console in a browser: sign-in, addresses, preferences, roles, and the tools of a record. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { type ConsoleApp, startConsole, waitUntilShown } from '../../support/console.ts';
+import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../../support/console.ts';
 
 const PASSWORD = 'correct horse battery';
 
@@ -14,7 +14,7 @@ describe('the ground of the console', function () {
     plan_id = (await app.send<{ id: string }>('POST', '/plans', { name: 'Scale' })).id;
   });
   after(() => app?.stop());
-  afterEach(() => app.closePages());
+  const test = declareTests(() => app);
 
   const signIn = async (page: Page, email: string, password: string) => {
     await page.getByLabel('E-mail').fill(email);
@@ -26,7 +26,7 @@ describe('the ground of the console', function () {
     await page.getByRole('menuitem', { name: item }).click();
   };
 
-  it('is opened by the link, which is left neither in the address nor in the history', async () => {
+  test('is opened by the link, which is left neither in the address nor in the history', async () => {
     const { page } = await app.open('/plans');
     await page.getByRole('navigation', { name: 'Main' }).waitFor();
     const { page: linked } = await app.open(app.link, { session: 'none', refusals: [401, 403] });
@@ -43,7 +43,7 @@ describe('the ground of the console', function () {
     expect(linked.url()).to.not.contain(token);
   });
 
-  it('makes an account, signs out, and keeps the page of a link through the sign-in', async () => {
+  test('makes an account, signs out, and keeps the page of a link through the sign-in', async () => {
     const { page } = await app.open(`${app.url}/`, { session: 'none', refusals: [401] });
     await page.getByRole('button', { name: 'Create an account for a new company' }).click();
     await page.getByLabel('Company').fill('Example Inc.');
@@ -60,7 +60,7 @@ describe('the ground of the console', function () {
     expect(page.url()).to.equal(`${home}/plans?view=archived`);
   });
 
-  it('refuses a wrong password and leads to no foreign address', async () => {
+  test('refuses a wrong password and leads to no foreign address', async () => {
     const address = `${app.url}/sign-in?to=https%3A%2F%2Felsewhere.example%2F`;
     const { page } = await app.open(address, { session: 'none', refusals: [401] });
     await signIn(page, 'ada@example.com', 'not the password');
@@ -70,7 +70,7 @@ describe('the ground of the console', function () {
     expect(page.url()).to.contain(`${app.url}/env/`);
   });
 
-  it('remembers theme and language, and keeps the zone in the address', async () => {
+  test('remembers theme and language, and keeps the zone in the address', async () => {
     const { page } = await app.open('/plans');
     await choose(page, 'Dark');
     await page.locator('html[data-mantine-color-scheme=dark]').waitFor();
@@ -86,7 +86,7 @@ describe('the ground of the console', function () {
     await page.getByText('Ortszeit · DE').waitFor();
   });
 
-  it('says on every page which environment is open, and switches it', async () => {
+  test('says on every page which environment is open, and switches it', async () => {
     const { page } = await app.open('/');
     const session = await page.evaluate<{ environments: { id: string; name: string; type: string }[] }>(
       "fetch('/v1/auth/session').then((response) => response.json())",
@@ -103,7 +103,7 @@ describe('the ground of the console', function () {
       .waitFor();
   });
 
-  it('shows blocked actions with the reason to a role that may only read', async () => {
+  test('shows blocked actions with the reason to a role that may only read', async () => {
     const reader = { type: 'user', email: 'reader@example.com', roles: ['all_reader'] };
     const { password } = await app.send<{ password: string }>('POST', '/users', reader);
     const address = `${app.url}/env/${app.environment_id}/plans`;
@@ -119,7 +119,7 @@ describe('the ground of the console', function () {
     expect(page.url()).to.equal(address);
   });
 
-  it('shows the JSON of a record, the call as curl, and its history with names', async () => {
+  test('shows the JSON of a record, the call as curl, and its history with names', async () => {
     const { page } = await app.open(`/plans/${plan_id}?sheet=record`);
     await waitUntilShown(page);
     const json = await page.getByRole('region', { name: 'JSON' }).innerText();
@@ -131,7 +131,7 @@ describe('the ground of the console', function () {
     await page.getByRole('tabpanel').getByText('created').waitFor();
   });
 
-  it('works by keyboard: the skip link leads to the page, and its first action is the next stop', async () => {
+  test('works by keyboard: the skip link leads to the page, and its first action is the next stop', async () => {
     const { page } = await app.open('/plans');
     await waitUntilShown(page);
     await page.keyboard.press('Tab');

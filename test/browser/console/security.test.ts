@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { type ConsoleApp, startConsole, waitUntilShown } from '../../support/console.ts';
+import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../../support/console.ts';
 import { listPages } from '../../support/console-pages.ts';
 import { type SeededRecords, seedRecords } from '../../support/console-records.ts';
 
@@ -28,11 +28,11 @@ describe('the console against an attacker', function () {
     foreign?.close();
     await app?.stop();
   });
-  afterEach(() => app.closePages());
+  const test = declareTests(() => app);
 
   const foreignUrl = (path: string) => `http://127.0.0.1:${(foreign.address() as AddressInfo).port}${path}`;
 
-  it('shows hostile names, metadata and event properties as text on every page', async () => {
+  test('shows hostile names, metadata and event properties as text on every page', async () => {
     const { page } = await app.open('/', { environment_id: records.environment_id });
     const shown: string[] = [];
     for (const path of listPages(records)) {
@@ -45,7 +45,7 @@ describe('the console against an attacker', function () {
     expect(shown).to.include.members(lists);
   });
 
-  it('hides the cookie of the session from scripts, and binds it to this site', async () => {
+  test('hides the cookie of the session from scripts, and binds it to this site', async () => {
     const { page, context } = await app.open('/');
     await waitUntilShown(page);
     const [cookie] = await context.cookies();
@@ -53,7 +53,7 @@ describe('the console against an attacker', function () {
     expect(await page.evaluate('document.cookie')).to.equal('');
   });
 
-  it('ignores a foreign page that posts a form or sends a request with the cookie', async () => {
+  test('ignores a foreign page that posts a form or sends a request with the cookie', async () => {
     const { page: own, context } = await app.open('/');
     await waitUntilShown(own);
     const page = await context.newPage();
@@ -67,7 +67,7 @@ describe('the console against an attacker', function () {
     expect(all.items.map(({ external_id }) => external_id)).to.not.include('planted');
   });
 
-  it('cannot be shown in a frame', async () => {
+  test('cannot be shown in a frame', async () => {
     const { context } = await app.open('/');
     const page = await context.newPage();
     await page.goto(foreignUrl('/frame'));
@@ -77,7 +77,7 @@ describe('the console against an attacker', function () {
     expect(await frame!.locator('main').count()).to.equal(0);
   });
 
-  it('does not adopt a session that somebody planted', async () => {
+  test('does not adopt a session that somebody planted', async () => {
     const { page, context } = await app.open(`${app.url}/sign-in`, { session: 'none', refusals: [401] });
     const [own] = await (await app.open('/')).context.cookies();
     const planted = { ...own!, value: 'A'.repeat(own!.value.length) };

@@ -1,7 +1,7 @@
 /** Bytes of the first page of the console, and the origin of all that it loads. */
 import { expect } from 'chai';
 import type { Request } from 'playwright-core';
-import { type ConsoleApp, startConsole, waitUntilShown } from '../../support/console.ts';
+import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../../support/console.ts';
 
 const SCRIPT_BYTES_MAX = 220 * 1024;
 
@@ -12,9 +12,9 @@ describe('the first page of the console', function () {
     app = await startConsole();
   });
   after(() => app?.stop());
-  afterEach(() => app.closePages());
+  const test = declareTests(() => app);
 
-  it('loads at most 220 KB of packed scripts, all of this host, with nothing inline', async () => {
+  test('loads at most 220 KB of packed scripts, all of this host, with nothing inline', async () => {
     const { page } = await app.open('/');
     await waitUntilShown(page);
     const requests: Request[] = [];

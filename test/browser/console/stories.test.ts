@@ -1,7 +1,7 @@
 /** Whole stories of people at the console, by role and label, in both themes and three widths. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { type ConsoleApp, startConsole, type Theme, waitUntilShown } from '../../support/console.ts';
+import { type ConsoleApp, declareTests, startConsole, type Theme, waitUntilShown } from '../../support/console.ts';
 import { createBilledPlace, createClock, createUsagePlan } from '../../support/console-records.ts';
 
 const VARIANTS: readonly { width: number; theme: Theme }[] = [
@@ -19,11 +19,11 @@ describe('stories of the console', function () {
     app = await startConsole();
   });
   after(() => app?.stop());
-  afterEach(() => app.closePages());
+  const test = declareTests(() => app);
 
   for (const variant of VARIANTS) {
     describe(`${variant.width} px, ${variant.theme}`, () => {
-      it('a new company gets to its first invoice without the API', async () => {
+      test('a new company gets to its first invoice without the API', async () => {
         const { page } = await app.open(`${app.url}/`, { ...variant, session: 'none', refusals: [401] });
         await page.getByRole('button', { name: 'Create an account for a new company' }).click();
         await page.getByLabel('Company').fill('Example Inc.');
@@ -55,7 +55,7 @@ describe('stories of the console', function () {
         await page.getByRole('row').filter({ hasText: 'Platform fee' }).getByText('500.00').first().waitFor();
       });
 
-      it('why is this number? from the invoice to the event in four clicks, and back', async () => {
+      test('why is this number? from the invoice to the event in four clicks, and back', async () => {
         const place = await createBilledPlace(app, { tokens: ['1500000', '250000'] });
         const { page } = await app.open('/invoices', { ...variant, environment_id: place.environment_id });
         await page.getByRole('row').filter({ hasText: place.invoice_number }).click();
@@ -70,7 +70,7 @@ describe('stories of the console', function () {
         await page.getByRole('heading', { level: 1, name: place.invoice_number }).waitFor();
       });
 
-      it('a misspelt event is found, mended and billed', async () => {
+      test('a misspelt event is found, mended and billed', async () => {
         const place = await createBilledPlace(app, { tokens: ['1000000'], event_name: 'completoin', is_billed: false });
         const { page } = await app.open('/events', { ...variant, environment_id: place.environment_id });
         await page.getByRole('link', { name: /^Not counted/ }).click();
@@ -85,7 +85,7 @@ describe('stories of the console', function () {
         await page.getByRole('table', { name: 'Lines' }).getByRole('button', { name: 'Why 30.00?' }).waitFor();
       });
 
-      it('a price is built, its cost read, published, and seen on the next invoice to the cent', async () => {
+      test('a price is built, its cost read, published, and seen on the next invoice to the cent', async () => {
         const place = await createClock(app, START);
         const { plan_id } = await createUsagePlan(place, { name: 'Scale', is_priced: false });
         const { page } = await app.open(`/plans/${plan_id}/prices/new`, {
@@ -118,7 +118,7 @@ describe('stories of the console', function () {
         await page.getByText('arithmetic checked').waitFor();
       });
 
-      it('a plan is changed, and the preview is the invoice', async () => {
+      test('a plan is changed, and the preview is the invoice', async () => {
         const place = await createClock(app, START);
         const scale = await createUsagePlan(place, { name: 'Scale', fee: '500' });
         const starter = await createUsagePlan(place, { name: 'Starter', fee: '49' });
@@ -142,7 +142,7 @@ describe('stories of the console', function () {
         expect(totals).to.include(amounts.at(-1)!.replaceAll(',', ''));
       });
 
-      it('support finds a customer by the number of an invoice', async () => {
+      test('support finds a customer by the number of an invoice', async () => {
         const place = await createBilledPlace(app, { tokens: ['1000000'] });
         const { page } = await app.open('/', { ...variant, environment_id: place.environment_id });
         await waitUntilShown(page);

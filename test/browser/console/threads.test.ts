@@ -1,7 +1,7 @@
 /** The written-out sums of invoice threads equal the amounts of the API, over random prices and usage. */
 import { expect } from 'chai';
 import { Decimal } from 'decimal.js';
-import { type ConsoleApp, startConsole } from '../../support/console.ts';
+import { type ConsoleApp, declareTests, startConsole } from '../../support/console.ts';
 import { drawPrice } from '../../support/console-prices.ts';
 import { createClock, createUsagePlan } from '../../support/console-records.ts';
 
@@ -30,10 +30,10 @@ describe('threads of random invoices', function () {
     base = `${app.url}/env/${place.environment_id}/invoices/${invoice.id}`;
   });
   after(() => app?.stop());
-  afterEach(() => app.closePages());
+  const test = declareTests(() => app);
 
   for (const seed of SEEDS) {
-    it(`price ${seed}: the rows add up to the amount of the line`, async () => {
+    test(`price ${seed}: the rows add up to the amount of the line`, async () => {
       const line = lines.find(({ display_name }) => display_name === `Price ${seed}`)!;
       const { page } = await app.open(`${base}?why=${line.id}`);
       await page.getByText('arithmetic checked').waitFor();

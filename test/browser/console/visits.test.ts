@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import {
   type ConsoleApp,
+  declareTests,
   findViolations,
   measureOverflow,
   startConsole,
@@ -41,7 +42,7 @@ describe('every page of the console', function () {
     records = await seedRecords(app);
   });
   after(() => app?.stop());
-  afterEach(() => app.closePages());
+  const test = declareTests(() => app);
 
   const open = async (at: number, options = {}) => {
     const opened = await app.open(listPages(records)[at]!, { environment_id: records.environment_id, ...options });
@@ -51,7 +52,7 @@ describe('every page of the console', function () {
 
   // The titles of the tests are known before the records are.
   listPages(PLACEHOLDERS).forEach((path, at) => {
-    it(`${path} is accessible and fits, in both themes and four widths, and speaks German`, async () => {
+    test(`${path} is accessible and fits, in both themes and four widths, and speaks German`, async () => {
       const { page } = await open(at);
       const faults: string[] = [];
       for (const width of WIDTHS) {
