@@ -5,8 +5,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { startOutside } from '../../bench/outside-service.ts';
+import { ROOT } from '../../process/console-files.ts';
 import { type Company, seedCompany } from '../support/company.ts';
-import { ROOT, startServiceProcess, temporaryDirectory } from '../support/service.ts';
 import { launchChromium, signIn, waitForConsole } from '../support/signed-in.ts';
 import { shrinkPng } from './shrink-png.ts';
 
@@ -42,8 +43,7 @@ const PICTURES: readonly Picture[] = [
 ];
 
 async function takePictures(wanted: readonly Picture[]): Promise<void> {
-  const directory = temporaryDirectory();
-  const service = await startServiceProcess({ DATA_DIR: join(directory.path, 'data') });
+  const service = await startOutside(ROOT);
   const browser = await launchChromium();
   try {
     const company = await seedCompany(service, new Date());
@@ -75,7 +75,6 @@ async function takePictures(wanted: readonly Picture[]): Promise<void> {
   } finally {
     await browser.close();
     await service.stop();
-    directory.remove();
   }
 }
 
