@@ -36,6 +36,10 @@ const BENCHMARKS: Record<string, { file: string; claim: string }> = {
     file: './pushes.ts',
     claim: 'five invoices to a provider among 10,000 of another tenant, and the rate of requests',
   },
+  console: {
+    file: './console.ts',
+    claim: 'pages of the console beside an empty React page, a long list, and a live page',
+  },
   neighbour: { file: './neighbour.ts', claim: 'what one tenant feels while another does its worst' },
   cost: { file: './expression-cost.ts', claim: 'the weights of expressions, and the slowest that is let pass' },
 };

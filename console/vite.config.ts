@@ -2,8 +2,10 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
-/** Address of the API while developers work on the console (`npm run console`); the built console is served by the API itself. */
+/** Address of the API while developers work on the console (docs/console.md); the built console is served by the API itself. */
 const API = process.env.FARTHING_URL ?? 'http://127.0.0.1:8080';
+/** The Host stays that of the page, so that the service recognizes its Origin as its own. */
+const PROXY = { target: API, changeOrigin: false };
 
 export default defineConfig({
   root: import.meta.dirname,
@@ -25,5 +27,5 @@ export default defineConfig({
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 700,
   },
-  server: { port: 5173, proxy: { '/v1': API, '/docs': API } },
+  server: { port: 5173, proxy: { '/v1': PROXY, '/docs': PROXY } },
 });
