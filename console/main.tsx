@@ -17,6 +17,8 @@ import { LanguageProvider } from './shell/language.tsx';
 import { resolveVariables, theme } from './theme/theme.ts';
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce ?? '';
+// The lock of scrolling behind a dialogue makes a style element, and reads its nonce from this global of bundlers.
+Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 /** The one-time link of `npm start` carries its token after the #, which is not sent to any server nor left in the address. */
 async function openLink(): Promise<void> {

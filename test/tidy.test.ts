@@ -97,6 +97,7 @@ const LINE_RULES: LineRule[] = [
       'demo.ts': 'a client of its own: where the running service is, and its key',
       'console/vite.config.ts': 'runs at a build alone, and in the development of the console',
       'api/http/code-samples.ts': 'shows the text of a program that is not ours',
+      'console/pages/first-bill/commands.ts': 'shows the text of a program that is not ours',
       'bench/processes.ts': 'hands its environment to a child process',
       'bench/serve.ts': 'is that child process',
       'test/examples/examples.test.ts': 'another file of examples can be named',

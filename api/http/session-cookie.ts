@@ -18,16 +18,17 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** Token in the cookie of the request; undefined without one. */
 export function readSessionToken(request: Request, address: PublicAddress): string | undefined {
-  return request.headers.cookie && readCookie(request.headers.cookie, nameCookie(request, address));
+  return readCookie(request.headers.cookie, nameCookie(request, address));
 }
 
 /** Token in either cookie. It authenticates nobody, because the request may not be of the address of this cookie. */
 export function peekSessionToken({ headers: { cookie } }: Pick<Request, 'headers'>): string | undefined {
-  return cookie && (readCookie(cookie, HOST_NAME) ?? readCookie(cookie, PLAIN_NAME));
+  return readCookie(cookie, HOST_NAME) ?? readCookie(cookie, PLAIN_NAME);
 }
 
-function readCookie(header: string, name: string): string | undefined {
-  const pairs = header.split(';').map((pair) => pair.trim());
+/** The published client sends an empty header with its key, which is no cookie. */
+function readCookie(header: string | undefined, name: string): string | undefined {
+  const pairs = (header ?? '').split(';').map((pair) => pair.trim());
   const found = pairs.find((pair) => pair.startsWith(`${name}=`));
   return found?.slice(name.length + 1) || undefined;
 }

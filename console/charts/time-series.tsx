@@ -10,9 +10,14 @@ import { formatAxis } from '../figures/format.ts';
 import { useLanguage } from '../texts/texts.ts';
 import { ChartTable } from './chart-table.tsx';
 import styles from './charts.module.css';
-import { type ChartMark, type ChartSeries, findColour, toPlace } from './series.ts';
+import { type ChartMark, type ChartSeries, findAxisMax, findColour, toPlace } from './series.ts';
 
 const HEIGHT = 240;
+/** From this width each series has its label at its end, else there is a legend. The style sheet has the same width. */
+const LABELS_MIN_WIDTH = 560;
+const LABELS_WIDTH = 116;
+const LABEL_HEIGHT = 15;
+const FONT = '"Geist Variable", system-ui, sans-serif';
 
 type TimeSeriesProps = {
   label: string;
@@ -28,7 +33,7 @@ export function TimeSeries({ label, series, marks = [], showAt, showValue }: Tim
       <Canvas label={label} series={series} marks={marks} showAt={showAt} />
       <ul className={styles.legend}>
         {series.map(({ key, label: name, isBefore }, index) => (
-          <li key={key}>
+          <li key={key} className={styles.named}>
             <i
               className={styles.swatch}
               style={{ background: isBefore ? 'var(--series-before)' : findColour(index) }}
@@ -61,36 +66,61 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
     });
     const axis = {
       stroke: colour('var(--ink-3)'),
+      font: `11px ${FONT}`,
       grid: { stroke: colour('var(--rule)'), width: 1 },
       ticks: { show: false },
     };
+    const hasLabels = width >= LABELS_MIN_WIDTH;
+    const inks = series.map(({ isBefore }, index) => colour(isBefore ? 'var(--ink-3)' : findColour(index)));
+    const strokes = series.map(({ isBefore }, index) => colour(isBefore ? 'var(--series-before)' : findColour(index)));
     const chart = new uPlot(
       {
         width,
         height: HEIGHT,
         legend: { show: false },
         cursor: { y: false },
-        axes: [axis, { ...axis, values: (_, places) => places.map((place) => formatAxis(language, place)) }],
+        padding: [8, hasLabels ? LABELS_WIDTH : 12, 0, 0],
+        // Windows begin in UTC.
+        tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+        scales: { y: { range: (_, min, max) => [Math.min(0, min), findAxisMax(max)] } },
+        axes: [
+          {
+            ...axis,
+            grid: { show: false },
+            space: 88,
+            values: (_, places) => places.map((seconds) => showAt(new Date(seconds * 1000).toISOString())),
+          },
+          { ...axis, values: (_, places) => places.map((place) => formatAxis(language, place)) },
+        ],
         series: [
           {},
           ...series.map(({ label: name, isBefore }, index) => {
-            const stroke = colour(isBefore ? 'var(--series-before)' : findColour(index));
+            const stroke = strokes[index]!;
             return {
               label: name,
               stroke,
               width: 1.5,
+              // A line runs on over windows whose usage is not known.
+              spanGaps: true,
               points: { show: false },
               ...(isBefore ? { dash: [4, 4] } : { fill: `${stroke}29` }),
             };
           }),
         ],
-        hooks: { draw: [(drawn) => drawMarks(drawn, marks, colour('var(--ink-2)'))] },
+        hooks: {
+          draw: [
+            (drawn) => drawMarks(drawn, marks, colour('var(--ink-2)')),
+            (drawn) => {
+              if (hasLabels) drawLabels(drawn, series, inks);
+            },
+          ],
+        },
       },
       [instants.map((at) => new Date(at).getTime() / 1000), ...columns],
       element,
     );
     return () => chart.destroy();
-  }, [series, marks, width, language]);
+  }, [series, marks, width, language, showAt]);
   const last = series[0]?.points.at(-1);
   return (
     <div ref={observed} role="img" aria-label={last ? `${label}: ${showAt(last.at)} ${last.value}` : label}>
@@ -105,12 +135,40 @@ function drawMarks(chart: uPlot, marks: readonly ChartMark[], stroke: string): v
   ctx.save();
   ctx.strokeStyle = stroke;
   ctx.setLineDash([2, 3]);
-  for (const { at } of marks) {
+  ctx.fillStyle = stroke;
+  ctx.font = `${11 * devicePixelRatio}px ${FONT}`;
+  for (const { at, label } of marks) {
     const x = Math.round(chart.valToPos(new Date(at).getTime() / 1000, 'x', true));
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
+    const isLeft = x > bbox.left + bbox.width * 0.75;
+    ctx.textAlign = isLeft ? 'right' : 'left';
+    ctx.fillText(label, x + (isLeft ? -6 : 6) * devicePixelRatio, bbox.top + 10 * devicePixelRatio);
+  }
+  ctx.restore();
+}
+
+/** The name of each series at its end. Names that would overlap move apart. */
+function drawLabels(chart: uPlot, series: readonly ChartSeries[], inks: readonly string[]): void {
+  const { ctx, bbox } = chart;
+  const step = LABEL_HEIGHT * devicePixelRatio;
+  const ends = series
+    .flatMap(({ label, points }, index) => {
+      const last = points.at(-1);
+      return last ? [{ label, ink: inks[index]!, y: chart.valToPos(toPlace(last.value), 'y', true) }] : [];
+    })
+    .toSorted((left, right) => right.y - left.y);
+  let lowest = bbox.top + bbox.height + step;
+  ctx.save();
+  ctx.font = `${12 * devicePixelRatio}px ${FONT}`;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'middle';
+  for (const { label, ink, y } of ends) {
+    lowest = Math.min(y, lowest - step);
+    ctx.fillStyle = ink;
+    ctx.fillText(label, bbox.left + bbox.width + 8 * devicePixelRatio, lowest, (LABELS_WIDTH - 12) * devicePixelRatio);
   }
   ctx.restore();
 }

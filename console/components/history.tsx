@@ -1,6 +1,7 @@
 /** The history of a record, or of all: who changed what and when, with the fields before and after. */
 import type { ReactNode } from 'react';
 import { usePages } from '../client/pages.ts';
+import type { GetParams } from '../client/queries.ts';
 import { Moment } from '../figures/when.tsx';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Button } from './button.tsx';
@@ -8,10 +9,16 @@ import { type FieldChange, formatValue, listChanges } from './changes.ts';
 import styles from './history.module.css';
 import { Empty, Failure, Loading } from './states.tsx';
 
-/** Without `entity_id` it is the history of the environment. */
-export function History({ entity_id }: { entity_id?: string }): ReactNode {
+/** Without `entity_id` it is the history of the environment, or that which `filter` selects. */
+export function History({
+  entity_id,
+  filter = {},
+}: {
+  entity_id?: string;
+  filter?: GetParams<'/audit-logs'>['query'];
+}): ReactNode {
   const texts = useTexts(TEXTS);
-  const entries = usePages('/audit-logs', { query: entity_id === undefined ? {} : { entity_id } });
+  const entries = usePages('/audit-logs', { query: { ...filter, ...(entity_id === undefined ? {} : { entity_id }) } });
   if (entries.error) return <Failure error={entries.error} onRetry={entries.refetch} />;
   if (entries.isPending) return <Loading />;
   if (entries.rows.length === 0) return <Empty title={texts.empty} />;

@@ -37,6 +37,11 @@ export function buildRangeBefore(range: DayRange): DayRange {
   return { from: addMonths(range.from, -countMonths(range)), to: range.from };
 }
 
+/** One calendar month. */
+export function isMonth(range: DayRange): boolean {
+  return range.from.endsWith('-01') && range.to === addMonths(range.from, 1);
+}
+
 export function toInstants({ from, to }: DayRange): { start_time: string; end_time: string } {
   return { start_time: `${from}T00:00:00Z`, end_time: `${to}T00:00:00Z` };
 }

@@ -21,8 +21,8 @@ import { CustomerFacts, CustomerFigures } from './customer-facts.tsx';
 import { CustomerForm } from './customer-form.tsx';
 import styles from './customer-page.module.css';
 import { CustomerInvoices, CustomerSubscriptions, CustomerWallets } from './customer-records.tsx';
-import { isBilled } from './next-invoice.ts';
-import { NextInvoices, NextInvoiceThread } from './next-invoices.tsx';
+import { findExplained, isBilled, useNextInvoices } from './next-invoice.ts';
+import { CARDS_MAX, NextInvoices, NextInvoiceThread } from './next-invoices.tsx';
 import { PAGE_TEXTS } from './page-texts.ts';
 import type { CustomerSearch } from './routes.ts';
 import { UsageNow } from './usage-now.tsx';
@@ -56,6 +56,7 @@ function CustomerView({ customer }: { customer: Customer }): ReactNode {
   const ask = (next: string) => change({ why: next });
   const all = subscriptions.data?.items ?? [];
   const billed = all.filter(isBilled);
+  const explained = findExplained(useNextInvoices(billed.slice(0, CARDS_MAX).map(({ id }) => id)), why);
   const side =
     sheet === 'edit' ? (
       <CustomerForm customer={customer} onClose={close} />
@@ -63,8 +64,8 @@ function CustomerView({ customer }: { customer: Customer }): ReactNode {
       <SideSheet title={texts.record} subtitle={<CopyId id={customer.id} />} onClose={close}>
         <RecordTools record={customer} path={`/customers/${customer.id}`} entity_id={customer.id} />
       </SideSheet>
-    ) : why !== undefined && billed.length > 0 ? (
-      <NextInvoiceThread subscriptions={billed} why={why} onAsk={ask} onClose={close} />
+    ) : why !== undefined && explained ? (
+      <NextInvoiceThread invoice={explained} why={why} onAsk={ask} onClose={close} />
     ) : null;
   return (
     <WithSheet sheet={side}>

@@ -205,7 +205,7 @@ export function CustomerWallets({ customer }: { customer: Customer }): ReactNode
   const texts = useTexts(PAGE_TEXTS);
   const language = useLanguage();
   const navigate = useNavigate({ from: FROM });
-  const wallets = useGet('/customers/wallets', { query: { id: customer.id } });
+  const wallets = useGet('/customers/wallets', { query: { id: customer.id, include_real_time_balance: true } });
   const open = (id: string, why?: 'balance') =>
     void navigate({
       to: '/env/$environment_id/wallets/$wallet_id',

@@ -65,7 +65,7 @@ export function CustomersPage(): ReactNode {
         }
       />
       <div className={styles.bar}>
-        <CustomerFind key={q === undefined ? 'empty' : 'text'} />
+        <CustomerFind />
         <Link
           from={FROM}
           to="."
@@ -159,8 +159,17 @@ function CustomerFind(): ReactNode {
   const { q } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const [text, setText] = useState(q ?? '');
+  const [shown, setShown] = useState(q);
+  const [sent, setSent] = useState(q);
+  // A text that comes from elsewhere, such as a link or the button "Show all", replaces the typed one; the own text does not.
+  if (shown !== q) {
+    setShown(q);
+    setSent(q);
+    if (q !== sent) setText(q ?? '');
+  }
   const find = useDebouncedCallback((next: string) => {
     const wanted = next.trim();
+    setSent(wanted === '' ? undefined : wanted);
     void navigate({ search: ({ q: _, ...old }) => (wanted === '' ? old : { ...old, q: wanted }), replace: true });
   }, 200);
   return (

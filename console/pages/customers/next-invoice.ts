@@ -1,5 +1,5 @@
 /** The next invoice of a subscription, live, in the shape that the threads of an invoice take. */
-import { type UseQueryResult, useQuery } from '@tanstack/react-query';
+import { type UseQueryResult, useQueries, useQuery } from '@tanstack/react-query';
 import { api } from '../../client/client.ts';
 import { type GetData, postQuery } from '../../client/queries.ts';
 import type { Invoice } from '../invoices/invoice.ts';
@@ -14,14 +14,31 @@ export function isBilled({ subscription_status }: Pick<Subscription, 'subscripti
   return BILLED.has(subscription_status.toLowerCase());
 }
 
-export function useNextInvoice(subscription_id: string): UseQueryResult<Invoice> {
+function nextInvoiceQuery(subscription_id: string) {
   const body = { subscription_id };
-  return useQuery({
+  return {
     ...postQuery('/invoices/preview', body, () => api.POST('/invoices/preview', { body })),
-    select: (preview) => nameLines(preview as Invoice, subscription_id),
+    select: (preview: unknown) => nameLines(preview as Invoice, subscription_id),
     refetchInterval: LIVE_MS,
     retry: false,
+  };
+}
+
+export function useNextInvoice(subscription_id: string): UseQueryResult<Invoice> {
+  return useQuery(nextInvoiceQuery(subscription_id));
+}
+
+/** The next invoices that are loaded. */
+export function useNextInvoices(subscription_ids: readonly string[]): readonly Invoice[] {
+  return useQueries({
+    queries: subscription_ids.map(nextInvoiceQuery),
+    combine: (answers) => answers.flatMap(({ data }) => (data ? [data] : [])),
   });
+}
+
+/** The invoice of a number that is asked about: `why` is the id of a line, or that of the subscription for the total. */
+export function findExplained(invoices: readonly Invoice[], why: string | undefined): Invoice | undefined {
+  return invoices.find(({ id, line_items }) => id === why || line_items?.some((line) => line.id === why));
 }
 
 /** A preview is no record, so that its lines have no ids. They are named by their subscription line, and by their place after a repeated one. */

@@ -24,7 +24,7 @@ const TotalThread = lazy(async () => ({
 }));
 
 /** Live cards cost a request each; further subscriptions show theirs on their own pages. */
-const CARDS_MAX = 3;
+export const CARDS_MAX = 3;
 
 type NextInvoicesProps = {
   subscriptions: readonly Subscription[];
@@ -165,28 +165,11 @@ function NextInvoiceLine({ line, isOn, onAsk }: LineProps): ReactNode {
   );
 }
 
-type ThreadProps = {
-  subscriptions: readonly Subscription[];
-  why: string;
-  event?: string | undefined;
-  onAsk: (why: string) => void;
-  onClose: () => void;
-};
+type ThreadProps = { invoice: Invoice; why: string; onAsk: (why: string) => void; onClose: () => void };
 
-/** The thread of a number of a next invoice: a line of one of the first subscriptions, or the total of one. */
-export function NextInvoiceThread({ subscriptions, ...rest }: ThreadProps): ReactNode {
-  return subscriptions
-    .slice(0, CARDS_MAX)
-    .map((subscription) => <SubscriptionThread key={subscription.id} subscription={subscription} {...rest} />);
-}
-
-type SubscriptionThreadProps = Omit<ThreadProps, 'subscriptions'> & { subscription: Subscription };
-
-function SubscriptionThread({ subscription, why, onAsk, onClose }: SubscriptionThreadProps): ReactNode {
-  const { data: invoice } = useNextInvoice(subscription.id);
-  if (!invoice) return null;
+/** The thread of a number of a next invoice: a line, or the total. */
+export function NextInvoiceThread({ invoice, why, onAsk, onClose }: ThreadProps): ReactNode {
   const line = (invoice.line_items ?? []).find(({ id }) => id === why);
-  if (why !== subscription.id && !line) return null;
   return (
     <Suspense>
       {line ? (

@@ -132,6 +132,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
           minRows={3}
           maxRows={12}
           spellCheck={false}
+          data-autofocus
         />
         <TextInput
           label={texts.why}

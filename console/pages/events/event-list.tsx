@@ -67,7 +67,7 @@ export function EventList(props: EventListProps): ReactNode {
           {
             key: 'time',
             header: texts.time,
-            width: '128px',
+            width: '148px',
             narrow: 'second',
             cell: ({ timestamp }) => <EventTime at={timestamp} />,
           },

@@ -17,7 +17,7 @@ export type ExactThread = { readonly thread: EventThreadData; readonly propertie
 export type EventFilters = {
   readonly event_name?: string;
   readonly external_customer_id?: string;
-  readonly property_filters?: string;
+  readonly property_filters?: Record<string, string[]>;
   readonly start_time?: string;
   readonly end_time?: string;
 };
@@ -28,10 +28,8 @@ export function eventsQuery(filters: EventFilters) {
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
       dataFrom(
-        api.GET('/events', {
-          params: {
-            query: { page_size: PAGE_ROWS, ...filters, ...(pageParam ? { iter_last_key: pageParam } : {}) } as never,
-          },
+        api.POST('/events/query', {
+          body: { page_size: PAGE_ROWS, ...filters, ...(pageParam ? { iter_last_key: pageParam } : {}) },
           signal,
         }),
       ),

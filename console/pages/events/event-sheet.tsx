@@ -10,7 +10,7 @@ import { CopyId } from '../../components/copy.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { Loaded } from '../../components/states.tsx';
-import { Knot, Thread } from '../../components/thread.tsx';
+import { Knot, Thread, WrittenSum } from '../../components/thread.tsx';
 import { formatQuantity } from '../../figures/format.ts';
 import { Money, Quantity } from '../../figures/money.tsx';
 import { Day, ExactTime, Moment, Period } from '../../figures/when.tsx';
@@ -24,6 +24,8 @@ import type { EventsSearch } from './routes.ts';
 import { VoidEvent } from './void-event.tsx';
 
 const FROM = '/env/$environment_id/events';
+/** Up to so many meters without a charge have a knot each. */
+const OTHERS_MAX = 2;
 
 type EventSheetProps = {
   id: string;
@@ -99,6 +101,8 @@ function EventThread({ data, onMend }: { data: ExactThread; onMend: (() => void)
   const texts = useTexts(EVENT_TEXTS);
   const { thread, properties } = data;
   const { event, customer, meters, charges, next_invoice, status } = thread;
+  const charged = meters.filter(({ meter_id }) => charges.some((charge) => charge.meter_id === meter_id));
+  const others = meters.filter((meter) => !charged.includes(meter));
   return (
     <Thread>
       <Knot
@@ -157,9 +161,14 @@ function EventThread({ data, onMend }: { data: ExactThread; onMend: (() => void)
               </div>
             )}
           </Knot>
-          {meters.map((meter) => (
+          {charged.map((meter) => (
             <MeterKnot key={meter.meter_id} meter={meter} />
           ))}
+          {others.length > OTHERS_MAX ? (
+            <OtherMeters meters={others} />
+          ) : (
+            others.map((meter) => <MeterKnot key={meter.meter_id} meter={meter} />)
+          )}
           {charges.map((charge) => (
             <ChargeKnot key={charge.subscription_line_item_id + charge.period_start} charge={charge} />
           ))}
@@ -167,6 +176,28 @@ function EventThread({ data, onMend }: { data: ExactThread; onMend: (() => void)
         </>
       )}
     </Thread>
+  );
+}
+
+/** Meters that nothing charges by, as one sum. */
+function OtherMeters({ meters }: { meters: EventThreadData['meters'] }): ReactNode {
+  const texts = useTexts(EVENT_TEXTS);
+  const language = useLanguage();
+  return (
+    <Knot title={texts.otherMeters}>
+      <WrittenSum
+        rows={meters.map(({ meter_id, name, quantity, after }) => ({
+          key: meter_id,
+          what: (
+            <Link from={FROM} to="/env/$environment_id/meters/$meter_id" params={{ meter_id }} search={{}}>
+              <bdi>{name}</bdi>
+            </Link>
+          ),
+          times: `${quantity.startsWith('+') ? '+' : ''}${formatQuantity(language, quantity.replace('+', ''))}`,
+          amount: `→ ${formatQuantity(language, after)}`,
+        }))}
+      />
+    </Knot>
   );
 }
 
@@ -224,7 +255,7 @@ function MeterKnot({ meter }: { meter: EventThreadData['meters'][number] }): Rea
         </>
       )}{' '}
       <span className="label">
-        <Period start={meter.period_start} end={meter.period_end} />
+        · <Period start={meter.period_start} end={meter.period_end} />
       </span>
       {!meter.is_priced && <div>{texts.noPrice}</div>}
     </Knot>
@@ -248,7 +279,7 @@ function ChargeKnot({ charge }: { charge: EventThreadData['charges'][number] }):
       <div>
         <Money amount={charge.before} currency={currency} /> → <Money amount={charge.after} currency={currency} />{' '}
         <span className="label">
-          <Period start={charge.period_start} end={charge.period_end} />
+          · <Period start={charge.period_start} end={charge.period_end} />
         </span>
       </div>
     </Knot>

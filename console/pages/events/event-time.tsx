@@ -3,6 +3,7 @@ import { type ReactNode, useState } from 'react';
 import { findLocale } from '../../figures/format.ts';
 import { ExactTime, useZone } from '../../figures/when.tsx';
 import { useLanguage } from '../../texts/texts.ts';
+import styles from './events.module.css';
 
 export function EventTime({ at }: { at: string }): ReactNode {
   const language = useLanguage();
@@ -20,8 +21,8 @@ export function EventTime({ at }: { at: string }): ReactNode {
     timeZone: zone,
   });
   return (
-    <time className="mono" dateTime={at} title={at}>
-      {format.format(new Date(at)).replace(' at ', ', ')}
+    <time className={`mono ${styles.time}`} dateTime={at} title={at}>
+      {format.format(new Date(at)).replace(/,? at |, /, ' ')}
     </time>
   );
 }

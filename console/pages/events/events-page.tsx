@@ -106,7 +106,7 @@ function buildFilters({ customer, name, property, from, to }: EventsSearch): Eve
   return {
     ...(name === undefined ? {} : { event_name: name }),
     ...(customer === undefined ? {} : { external_customer_id: customer }),
-    ...(filter === null ? {} : { property_filters: `${filter.key}:${filter.value}` }),
+    ...(filter === null ? {} : { property_filters: { [filter.key]: [filter.value] } }),
     ...(from === undefined || to === undefined ? {} : toInstants({ from, to })),
   };
 }

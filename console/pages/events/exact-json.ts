@@ -14,7 +14,12 @@ export function parseExact(text: string): unknown {
 }
 
 export function formatExact(value: unknown, indent = 0): string {
-  return JSON.stringify(value, null, indent).replaceAll(/"\\u0000(-?\d[\d.eE+-]*)"/g, '$1');
+  return restoreNumbers(JSON.stringify(value, null, indent));
+}
+
+/** Turns the marked numbers in JSON text into numbers again, such as in a command that has JSON inside. */
+export function restoreNumbers(text: string): string {
+  return text.replaceAll(/"\\u0000(-?\d[\d.eE+-]*)"/g, '$1');
 }
 
 /** A value for the screen: a number as its digits, a text as it is, anything else as JSON. */

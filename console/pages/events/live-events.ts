@@ -100,8 +100,7 @@ function openStream(filters: EventFilters, { onMessage, onMissing }: StreamHandl
 function poll(filters: EventFilters, accept: (items: readonly EventRow[]) => void): () => void {
   const timer = setInterval(() => {
     if (document.hidden) return;
-    const query = { ...filters, page_size: POLLED_ROWS } as never;
-    dataFrom(api.GET('/events', { params: { query } })).then(
+    dataFrom(api.POST('/events/query', { body: { ...filters, page_size: POLLED_ROWS } })).then(
       ({ events }) => accept(events as EventRow[]),
       // The next poll tries again; the list itself shows why it cannot be read.
       () => undefined,

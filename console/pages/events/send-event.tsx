@@ -11,7 +11,7 @@ import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
-import { parseExact } from './exact-json.ts';
+import { parseExact, restoreNumbers } from './exact-json.ts';
 
 const SEEN_DAYS = 31;
 const LETTERS_MAX = 1000;
@@ -108,7 +108,9 @@ function EventForm({ event_name, external_customer_id, onSent }: EventFormProps)
         maxRows={12}
         spellCheck={false}
       />
-      {body !== null && <CodeBlock label={texts.asCurl} code={formatCurl('POST', '/events', JSON.parse(body))} />}
+      {body !== null && (
+        <CodeBlock label={texts.asCurl} code={restoreNumbers(formatCurl('POST', '/events', parseExact(body)))} />
+      )}
       <p className="muted">{texts.countsHint}</p>
       <FormFoot
         deed={deed}

@@ -101,13 +101,13 @@ function listColumns(
     {
       key: 'time',
       header: texts.time,
-      width: '128px',
+      width: '148px',
       cell: ({ timestamp, received_at }: UncountedEvent) => <EventTime at={timestamp ?? received_at} />,
     },
     {
       key: 'name',
       header: texts.name,
-      width: 'minmax(96px, 0.8fr)',
+      width: 'minmax(144px, 0.8fr)',
       narrow: 'first' as const,
       cell: ({ event_name, nearest_event_name }: UncountedEvent) => (
         <span className="mono">
@@ -126,7 +126,7 @@ function listColumns(
     {
       key: 'reason',
       header: texts.reason,
-      width: 'minmax(150px, 1.6fr)',
+      width: 'minmax(110px, 1.6fr)',
       cell: ({ reason, message, properties }: UncountedEvent) => (
         <span className={styles.why}>
           <Chip tone={reason === 'conflict' ? 'warn' : 'bad'}>{texts[reason]}</Chip>
@@ -142,7 +142,7 @@ function listColumns(
     {
       key: 'mend',
       header: <span className="visually-hidden">{texts.mend}</span>,
-      width: '150px',
+      width: '124px',
       isFigure: true,
       narrow: 'end' as const,
       cell: ({ id, reason, event_id }: UncountedEvent) =>

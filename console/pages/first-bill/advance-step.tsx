@@ -16,14 +16,19 @@ import { InvoiceTotal } from './invoice-total.tsx';
 import { runYear, YEAR_STEPS, type YearStep } from './run-year.ts';
 import { Step, type StepProps } from './step.tsx';
 import { TEXTS } from './texts.ts';
-import type { FirstBill } from './use-first-bill.ts';
+import { type FirstBill, isAdvancing } from './use-first-bill.ts';
 
 type YearProgress = { readonly step: YearStep; readonly detail?: string | undefined };
 
 export function AdvanceStep({ bill, onPin, ...step }: StepProps): ReactNode {
   const texts = useTexts(TEXTS);
   const environment = useEnvironment();
-  const { progress, run } = useYearRun(bill);
+  const { progress: ownProgress, run } = useYearRun(bill);
+  const clock = bill.year?.clock;
+  const isBusy = run.isPending || isAdvancing(clock);
+  // After a reload the clock itself says how far the year is.
+  const progress: YearProgress | null =
+    !run.isPending && clock && isAdvancing(clock) ? { step: 'advance', detail: clock.frozen_time } : ownProgress;
   const session = useSession();
   const isOwnClock = Boolean(environment.test_clock_id);
   const blocked = !bill.subscription
@@ -43,14 +48,14 @@ export function AdvanceStep({ bill, onPin, ...step }: StepProps): ReactNode {
       value={!step.isOpen && step.isDone ? texts.invoiceCount(bill.invoices.length) : undefined}
     >
       <div className={styles.actions}>
-        <Button isPrimary={!step.isDone} isBusy={run.isPending} blocked={blocked} onClick={() => start(12)}>
+        <Button isPrimary={!step.isDone} isBusy={isBusy} blocked={blocked} onClick={() => start(12)}>
           {texts.year}
         </Button>
-        <Button isBusy={run.isPending} blocked={blocked} onClick={() => start(1)}>
+        <Button isBusy={isBusy} blocked={blocked} onClick={() => start(1)}>
           {texts.month}
         </Button>
       </div>
-      {progress && (run.isPending || run.error) && <YearSteps progress={progress} isFailed={run.error !== null} />}
+      {progress && (isBusy || run.error) && <YearSteps progress={progress} isFailed={run.error !== null} />}
       {run.error && (
         <p role="alert" className={styles.error}>
           {texts.failedYear} {run.error.message}
@@ -75,6 +80,7 @@ function useYearRun(bill: FirstBill) {
   };
   const run = useDeed(async (months: number) => {
     leave.current = new AbortController();
+    setProgress({ step: 'environment' });
     const { subscription, plans } = bill;
     const customer = await dataFrom(
       api.GET('/customers/{id}', { params: { path: { id: subscription!.customer_id } } }),

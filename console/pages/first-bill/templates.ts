@@ -76,7 +76,7 @@ export const TEMPLATES: { readonly [Key in TemplateKey]: CatalogueDraft } = {
     ],
   ),
   calls: buildCatalogue(
-    { name: 'Pro', description: 'API calls, the first 10,000 of a month included' },
+    { name: 'Pro', description: 'API calls, cheaper by tier' },
     [buildFee('Base fee', '20')],
     [
       {
@@ -87,9 +87,9 @@ export const TEMPLATES: { readonly [Key in TemplateKey]: CatalogueDraft } = {
           billing_model: 'TIERED',
           tier_mode: 'SLAB',
           tiers: [
-            { up_to: 10_000, unit_amount: '0' },
-            { up_to: 1_000_000, unit_amount: '0.002' },
-            { up_to: null, unit_amount: '0.001' },
+            { up_to: 10_000, unit_amount: '0.01' },
+            { up_to: 1_000_000, unit_amount: '0.005' },
+            { up_to: null, unit_amount: '0.002' },
           ],
         },
       },

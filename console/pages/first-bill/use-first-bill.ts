@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react';
 import { api, dataFrom, linkTo } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { usePages } from '../../client/pages.ts';
-import { type GetData, getQuery, invalidate, useGet } from '../../client/queries.ts';
+import { type GetData, getQuery, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { inEnvironment, useEnvironment } from './environment.ts';
 import { deriveProgress, type Progress } from './progress.ts';
@@ -43,7 +43,7 @@ export function useFirstBill(): FirstBill {
   const events = useGet('/events', { query: { page_size: SHOWN_EVENTS } }, { refetchInterval: POLL_MS });
   const names = new Set(meters.rows.map(({ event_name }) => event_name));
   const year = useYear();
-  const invoices = useInvoicesIn(year?.environment_id);
+  const invoices = useInvoicesIn(year);
   const isInProduction = useProductionCatalogue();
   const lists = [meters, plans, prices, subscriptions];
   return {
@@ -68,6 +68,11 @@ export function useFirstBill(): FirstBill {
   };
 }
 
+/** An advance goes on at the service, also after the page is left. */
+export function isAdvancing(clock: Pick<YearClock, 'test_clock_status'> | undefined): boolean {
+  return clock?.test_clock_status === 'advancing';
+}
+
 /** The environment with a clock that was made from this one: its clock names it in its metadata. */
 function useYear(): FirstBill['year'] {
   const { environments } = useSession();
@@ -80,6 +85,8 @@ function useYear(): FirstBill['year'] {
         dataFrom(
           api.GET('/test-clocks/{id}', { params: { path: { id: test_clock_id! } }, ...inEnvironment(environment_id) }),
         ),
+      refetchInterval: ({ state }: { state: { data?: YearClock | undefined } }) =>
+        isAdvancing(state.data) ? POLL_MS : (false as const),
     })),
   });
   const found = clocks.findIndex(
@@ -90,7 +97,8 @@ function useYear(): FirstBill['year'] {
 }
 
 /** The newest invoices of an environment, in the order of their periods. */
-function useInvoicesIn(environment_id: string | undefined): readonly YearInvoice[] | undefined {
+function useInvoicesIn(year: FirstBill['year']): readonly YearInvoice[] | undefined {
+  const environment_id = year?.environment_id;
   const { data } = useQuery({
     queryKey: ['/invoices', 'first-bill', environment_id] as const,
     queryFn: () =>
@@ -101,6 +109,7 @@ function useInvoicesIn(environment_id: string | undefined): readonly YearInvoice
         }),
       ),
     enabled: environment_id !== undefined,
+    refetchInterval: isAdvancing(year?.clock) ? POLL_MS : false,
   });
   return data?.items;
 }
@@ -127,7 +136,11 @@ export function useEventStream(): void {
   useEffect(() => {
     if (!isAllowed) return;
     const stream = new EventSource(linkTo('/events/stream', { environment_id: id }));
-    stream.addEventListener('events', () => void invalidate(queries, '/events', '/invoices/preview'));
+    stream.addEventListener('events', () => {
+      // Threads of older events do not change with new ones.
+      void queries.invalidateQueries({ queryKey: ['/events'] });
+      void queries.invalidateQueries({ queryKey: ['/invoices/preview'] });
+    });
     return () => stream.close();
   }, [queries, id, isAllowed]);
 }

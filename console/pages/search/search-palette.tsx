@@ -9,6 +9,7 @@ import { useParams } from '@tanstack/react-router';
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { ApiError } from '../../client/client.ts';
 import { getQuery } from '../../client/queries.ts';
+import { useSession } from '../../client/session.ts';
 import { Chip } from '../../components/chip.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { filterActions, isNamed, type PaletteAction } from './actions.ts';
@@ -219,10 +220,11 @@ function useSearchResults(text: string): SearchResults {
 function useOptionGroups(onClose: () => void): (text: string, hits: readonly SearchHit[]) => OptionGroup[] {
   const texts = useTexts(TEXTS);
   const { environment_id } = useParams({ from: '/env/$environment_id' });
+  const scope = `${useSession().session.id}.${environment_id}`;
   const openPath = useOpenPath();
   const all = usePaletteActions();
   const open = (record: RecordRef) => {
-    saveRecent(environment_id, record);
+    saveRecent(scope, record);
     onClose();
     void findRecordPath(record).then(openPath);
   };
@@ -250,7 +252,7 @@ function useOptionGroups(onClose: () => void): (text: string, hits: readonly Sea
   return (text, hits) => {
     const actions = filterActions(all, text);
     if (text === '') {
-      const recent = loadRecent(environment_id).map((record) => toOption(record, true));
+      const recent = loadRecent(scope).map((record) => toOption(record, true));
       return [
         ...(recent.length > 0 ? [{ key: 'recent', label: texts.recent, options: recent }] : []),
         ...toActionGroups(actions),

@@ -42,8 +42,9 @@ export function AddonSheet({ subscription, association_id, onClose }: AddonSheet
   const deed = useDeed(
     () => dataFrom(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
     async () => {
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
+      // The sheet closes first: another one may be opened while the page is read again.
       onClose();
+      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
     },
   );
   const isAttaching = association_id === undefined;

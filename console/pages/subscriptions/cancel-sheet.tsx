@@ -59,8 +59,9 @@ export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactN
         api.POST('/subscriptions/{id}/cancel', { params, body: { ...body!, ...(reason === '' ? {} : { reason }) } }),
       ),
     async () => {
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
+      // The sheet closes first: another one may be opened while the page is read again.
       onClose();
+      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
     },
   );
   return (

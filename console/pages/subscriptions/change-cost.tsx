@@ -21,7 +21,8 @@ export function useCostPreview<Cost, Body>(
   ask: (body: Body) => Promise<{ data?: unknown }>,
 ): UseQueryResult<Cost> {
   return useQuery({
-    queryKey: [path, id, body] as const,
+    // A change that was made must not be previewed again: the key is none of the paths that are marked as stale.
+    queryKey: ['cost', path, id, body] as const,
     queryFn: () => dataFrom(ask(body!)) as Promise<Cost>,
     enabled: body !== null,
     placeholderData: keepPreviousData,
@@ -39,7 +40,6 @@ type ChangeSheetProps<Cost> = {
   isComplete: boolean;
   deed: { error: Error | null; isPending: boolean; mutate: () => void };
   action: string;
-  isDangerous?: boolean;
   incomplete: string;
   form: ReactNode;
   onClose: () => void;
@@ -54,7 +54,9 @@ export function ChangeSheet<Cost>(props: ChangeSheetProps<Cost>): ReactNode {
     event.preventDefault();
     deed.mutate();
   };
-  const blocked = !isComplete ? incomplete : preview.isError ? preview.error.message : null;
+  // Nothing is changed before its cost is on the screen.
+  const isShown = preview.data !== undefined && !preview.isPlaceholderData;
+  const blocked = !isComplete ? incomplete : preview.isError ? preview.error.message : isShown ? null : texts.computing;
   return (
     <SideSheet title={title} subtitle={subtitle} onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>

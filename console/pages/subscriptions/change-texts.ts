@@ -5,6 +5,7 @@ export const CHANGE_TEXTS = defineTexts(
   {
     close: 'Close',
     cost: 'What it costs',
+    computing: 'The cost is being computed',
     chargedNow: 'Charged now',
     chargedOn: 'Charged on',
     nothingNow: 'Nothing is charged or credited.',
@@ -63,6 +64,7 @@ export const CHANGE_TEXTS = defineTexts(
     de: {
       close: 'Schließen',
       cost: 'Was es kostet',
+      computing: 'Die Kosten werden berechnet',
       chargedNow: 'Jetzt berechnet',
       chargedOn: 'Berechnet am',
       nothingNow: 'Nichts wird berechnet oder gutgeschrieben.',

@@ -2,7 +2,7 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import { type FormEvent, type ReactNode, useEffect, useState } from 'react';
+import { type FormEvent, type ReactNode, useState } from 'react';
 import { api, dataFrom, formatCurl } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
@@ -11,11 +11,12 @@ import { CodeBlock } from '../../components/copy.tsx';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { Columns, PageHead } from '../../components/page.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
+import { Failure, Loading } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { CustomerForm } from './customer-form.tsx';
 import { FirstInvoice, type SubscriptionPreview } from './first-invoice.tsx';
 import { NEW_TEXTS } from './new-texts.ts';
-import { buildRequest, choosePlan, EMPTY_DRAFT, type SubscriptionDraft } from './subscription-draft.ts';
+import { buildRequest, EMPTY_DRAFT, followPlan, type SubscriptionDraft } from './subscription-draft.ts';
 import { PricesPart, TermsPart, WhoPart } from './subscription-form.tsx';
 import styles from './subscriptions.module.css';
 
@@ -49,14 +50,8 @@ export function NewSubscriptionPage(): ReactNode {
   const plan = useGet('/plans/{id}', { path: { id: plan_id ?? '' } }, { enabled: plan_id !== undefined });
   const prices = plan.data?.id === plan_id ? (plan.data?.prices ?? []) : [];
   // The terms of the draft follow the plan, once its prices are known.
-  const { data: chosen } = plan;
-  useEffect(() => {
-    setDraft((old) => {
-      if (plan_id === undefined) return old.plan_id === '' ? old : { ...old, plan_id: '', overrides: {} };
-      if (chosen?.id !== plan_id || old.plan_id === plan_id) return old;
-      return choosePlan(old, { id: plan_id, prices: chosen.prices ?? [] });
-    });
-  }, [plan_id, chosen]);
+  const followed = followPlan(draft, plan_id, plan.data);
+  if (followed !== draft) setDraft(followed);
   const chooseCustomer = (id: string | undefined) => {
     set({ customer_id: id ?? '' });
     void navigate({
@@ -118,6 +113,8 @@ export function NewSubscriptionPage(): ReactNode {
             onNewCustomer={() => openSheet('customer')}
             onPlan={choosePlanId}
           />
+          {draft.plan_id === '' && plan_id !== undefined && !plan.isError && <Loading rows={6} />}
+          {plan.isError && <Failure error={plan.error} />}
           {draft.plan_id !== '' && (
             <>
               <TermsPart draft={draft} prices={prices} findError={findError} set={set} />

@@ -42,8 +42,9 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
   const deed = useDeed(
     () => dataFrom(api.POST('/subscriptions/{id}/change/v2/execute', { params, body: body! })),
     async () => {
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
+      // The sheet closes first: another one may be opened while the page is read again.
       onClose();
+      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
     },
   );
   return (
@@ -98,6 +99,7 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
 
 function PlanChangePreview({ cost }: { cost: PlanChangeCost }): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
+  const prices = useNewPrices(cost);
   return (
     <>
       <Facts
@@ -111,9 +113,9 @@ function PlanChangePreview({ cost }: { cost: PlanChangeCost }): ReactNode {
             ),
           },
           { label: texts.when, value: cost.is_scheduled ? <Day at={cost.effective_at} /> : texts.now },
+          ...prices.map((price) => ({ label: price.display_name ?? price.id, value: <PriceRate price={price} /> })),
         ]}
       />
-      <NewPrices plan_id={cost.to_plan.id} changed={cost.changed_resources} />
       <div className={styles.foot}>
         <ChangeInvoice changed={cost.changed_resources} at={cost.is_scheduled ? cost.effective_at : null} />
       </div>
@@ -123,26 +125,12 @@ function PlanChangePreview({ cost }: { cost: PlanChangeCost }): ReactNode {
 }
 
 /** The prices that begin with the change. */
-function NewPrices({
-  plan_id,
-  changed,
-}: {
-  plan_id: string;
-  changed: components['schemas']['ChangedResources'];
-}): ReactNode {
-  const plan = useGet('/plans/{id}', { path: { id: plan_id } });
+function useNewPrices({ to_plan, changed_resources }: PlanChangeCost) {
+  const plan = useGet('/plans/{id}', { path: { id: to_plan.id } });
   const begun = new Set(
-    changed.line_items.filter(({ change_action }) => change_action === 'created').map(({ price_id }) => price_id),
+    changed_resources.line_items
+      .filter(({ change_action }) => change_action === 'created')
+      .map(({ price_id }) => price_id),
   );
-  const prices = (plan.data?.prices ?? []).filter(({ id }) => begun.has(id));
-  return (
-    prices.length > 0 && (
-      <Facts
-        facts={prices.map((price) => ({
-          label: price.display_name ?? price.id,
-          value: <PriceRate price={price} />,
-        }))}
-      />
-    )
-  );
+  return (plan.data?.prices ?? []).filter(({ id }) => begun.has(id));
 }

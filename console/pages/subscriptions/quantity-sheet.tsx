@@ -13,13 +13,15 @@ import { ChangeInvoice, ChangeSheet, useCostPreview } from './change-cost.tsx';
 import { CHANGE_TEXTS } from './change-texts.ts';
 import { listCurrentLines, type Subscription } from './subscription.ts';
 
+const TICK_MS = 2_000;
+
 type QuantitySheetProps = { subscription: Subscription; onClose: () => void };
 const FIELD = 'quantity_change_params';
 
 export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
   const queries = useQueryClient();
-  const now_ms = useNow();
+  const now_ms = useNow(TICK_MS);
   const lines = listCurrentLines(subscription.line_items ?? [], now_ms).filter(
     ({ price_type }) => price_type === 'FIXED',
   );
@@ -42,8 +44,9 @@ export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): Re
   const deed = useDeed(
     () => dataFrom(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
     async () => {
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
+      // The sheet closes first: another one may be opened while the page is read again.
       onClose();
+      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
     },
   );
   return (

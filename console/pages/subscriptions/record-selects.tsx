@@ -32,7 +32,7 @@ export function CustomerSelect({ value, onValue, ...rest }: RecordSelectProps): 
   const options = new Map(
     (found.data?.items ?? []).map(({ id, name: found_name, external_id }) => [id, found_name || external_id]),
   );
-  if (value !== undefined) options.set(value, chosenName ?? value);
+  if (value !== undefined) options.set(value, chosenName ?? (chosen.isError ? value : '…'));
   return (
     <NamedSelect {...rest} {...{ value, onValue, options }} onSearch={setText} nothingFoundMessage={texts.noCustomer} />
   );
@@ -55,7 +55,8 @@ export function PlanSelect({ value, onValue, ...rest }: RecordSelectProps): Reac
         : `${plan.name} (${plan.lookup_key ?? plan.id})`,
     ]),
   );
-  if (value !== undefined && !options.has(value)) options.set(value, chosen.data?.name ?? value);
+  if (value !== undefined && !options.has(value))
+    options.set(value, chosen.data?.name ?? (chosen.isError ? value : '…'));
   return (
     <NamedSelect {...rest} {...{ value, onValue, options }} onSearch={setText} nothingFoundMessage={texts.noPlan} />
   );
@@ -67,15 +68,22 @@ type NamedSelectProps = RecordSelectProps & {
 };
 
 function NamedSelect({ value, onValue, options, onSearch, ...rest }: NamedSelectProps): ReactNode {
+  // The name of the choice remains while its record is read.
+  const [chosen, setChosen] = useState<{ id: string; label: string }>();
+  const labels = new Map(options);
+  if (chosen && chosen.id === value) labels.set(chosen.id, chosen.label);
   return (
     <Select
       {...rest}
       searchable
       value={value ?? null}
-      data={[...options].map(([id, label]) => ({ value: id, label }))}
+      data={[...labels].map(([id, label]) => ({ value: id, label }))}
       filter={({ options: all }) => all}
       onSearchChange={onSearch}
-      onChange={(id) => onValue(id ?? undefined)}
+      onChange={(id) => {
+        setChosen(id === null ? undefined : { id, label: labels.get(id) ?? id });
+        onValue(id ?? undefined);
+      }}
     />
   );
 }

@@ -13,6 +13,8 @@ import type { SubscriptionSearch } from './routes.ts';
 import { listCurrentLines, type Subscription } from './subscription.ts';
 import { TEXTS } from './texts.ts';
 
+const TICK_MS = 2_000;
+
 type SubscriptionActionsProps = {
   subscription: Subscription;
   isScheduled: boolean;
@@ -23,7 +25,7 @@ export function SubscriptionActions({ subscription, isScheduled, onSheet }: Subs
   const texts = useTexts(TEXTS);
   const session = useSession();
   const queries = useQueryClient();
-  const now_ms = useNow();
+  const now_ms = useNow(TICK_MS);
   const [isActivating, setActivating] = useState(false);
   const { id, subscription_status, line_items } = subscription;
   const isRunning = subscription_status === 'active' || subscription_status === 'trialing';

@@ -55,7 +55,7 @@ export function listCurrencies(prices: readonly DraftPrice[]): string[] {
 }
 
 /** The period of the first recurring price, so that a monthly plan is billed by the month. */
-export function findPeriod(prices: readonly DraftPrice[]): BillingPeriod {
+function findPeriod(prices: readonly DraftPrice[]): BillingPeriod {
   const found = BILLING_PERIODS.find((period) => period === prices.find(isRecurring)?.billing_period);
   return found ?? 'MONTHLY';
 }
@@ -65,7 +65,7 @@ function isRecurring({ billing_period }: DraftPrice): boolean {
 }
 
 /** The draft with another plan. A currency that the plan does not have is replaced, and overrides of other prices are dropped. */
-export function choosePlan(
+function choosePlan(
   draft: SubscriptionDraft,
   plan: { readonly id: string; readonly prices: readonly DraftPrice[] },
 ): SubscriptionDraft {
@@ -77,6 +77,17 @@ export function choosePlan(
     billing_period: findPeriod(plan.prices),
     overrides: {},
   };
+}
+
+/** The draft for the plan of the URL. It does not change until the prices of that plan are known. */
+export function followPlan(
+  draft: SubscriptionDraft,
+  plan_id: string | undefined,
+  plan: { readonly id: string; readonly prices: readonly DraftPrice[] | null } | undefined,
+): SubscriptionDraft {
+  if (plan_id === undefined) return draft.plan_id === '' ? draft : { ...draft, plan_id: '', overrides: {} };
+  if (plan?.id !== plan_id || draft.plan_id === plan_id) return draft;
+  return choosePlan(draft, { id: plan_id, prices: plan.prices ?? [] });
 }
 
 export type CreateSubscriptionBody = components['schemas']['CreateSubscriptionRequest'];

@@ -5,7 +5,8 @@ import { useGet } from '../../client/queries.ts';
 import { Choice } from '../../components/choice.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
-import { useTexts } from '../../texts/texts.ts';
+import { formatQuantity } from '../../figures/format.ts';
+import { useLanguage, useTexts } from '../../texts/texts.ts';
 import type { PlanPrice } from '../plans/plan-queries.ts';
 import { PriceRate } from '../plans/price-rate.tsx';
 import { NEW_TEXTS } from './new-texts.ts';
@@ -141,6 +142,11 @@ export function PricesPart({ draft, prices, findError, set }: DraftPartProps): R
     <>
       <Section title={texts.prices} hint={texts.pricesHint}>
         <Sheet>
+          <div className={`${styles.override} ${styles.overrideHead}`} aria-hidden="true">
+            <span>{texts.price}</span>
+            <span>{texts.quantity}</span>
+            <span>{texts.amount}</span>
+          </div>
           {shown.map((price) => (
             <PriceOverrideRow
               key={price.id}
@@ -169,6 +175,7 @@ type PriceOverrideRowProps = {
 
 function PriceOverrideRow({ price, terms, onChange }: PriceOverrideRowProps): ReactNode {
   const texts = useTexts(NEW_TEXTS);
+  const language = useLanguage();
   const { display_name, type, billing_model, min_quantity, amount, price_unit } = price;
   const name = display_name ?? price.id;
   return (
@@ -183,7 +190,7 @@ function PriceOverrideRow({ price, terms, onChange }: PriceOverrideRowProps): Re
       {type === 'FIXED' ? (
         <NumberInput
           aria-label={texts.quantityOf(name)}
-          placeholder={min_quantity ?? '1'}
+          placeholder={formatQuantity(language, min_quantity ?? '1')}
           value={terms.quantity}
           onValue={(quantity) => onChange({ quantity })}
         />
@@ -193,7 +200,7 @@ function PriceOverrideRow({ price, terms, onChange }: PriceOverrideRowProps): Re
       {billing_model !== 'TIERED' && price_unit === null ? (
         <NumberInput
           aria-label={texts.amountOf(name)}
-          placeholder={amount ?? ''}
+          placeholder={amount ? formatQuantity(language, amount) : ''}
           value={terms.amount}
           onValue={(next) => onChange({ amount: next })}
         />

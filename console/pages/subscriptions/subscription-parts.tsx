@@ -21,9 +21,11 @@ import { TEXTS } from './texts.ts';
 
 const FROM = '/env/$environment_id/subscriptions/$subscription_id';
 
+const TICK_MS = 2_000;
+
 export function SubscribedLines({ subscription }: { subscription: Subscription }): ReactNode {
   const texts = useTexts(TEXTS);
-  const now_ms = useNow();
+  const now_ms = useNow(TICK_MS);
   return (
     <Section title={texts.lines}>
       <DataTable

@@ -21,7 +21,7 @@ export const STATUS_TONES: Record<SubscriptionStatus, Tone> = {
 };
 
 /** Instant of the next invoice; null if there is none to come. */
-export function nextInvoiceAt({
+export function findNextInvoiceAt({
   subscription_status,
   current_period_end,
 }: Pick<Subscription, 'subscription_status' | 'current_period_end'>): string | null {

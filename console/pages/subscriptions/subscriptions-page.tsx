@@ -15,7 +15,7 @@ import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import lists from '../invoices/invoices.module.css';
 import { CustomerSelect, PlanSelect } from './record-selects.tsx';
 import {
-  nextInvoiceAt,
+  findNextInvoiceAt,
   STATUS_TONES,
   SUBSCRIPTION_FILTERS,
   type Subscription,
@@ -218,7 +218,7 @@ function listColumns(
       width: '112px',
       isFigure: true,
       narrow: 'hidden',
-      cell: (subscription) => <Day at={nextInvoiceAt(subscription)} />,
+      cell: (subscription) => <Day at={findNextInvoiceAt(subscription)} />,
     },
   ];
 }

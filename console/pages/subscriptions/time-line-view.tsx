@@ -22,6 +22,9 @@ import { TEXTS } from './time-line-texts.ts';
 
 const FROM = '/env/$environment_id/subscriptions/$subscription_id';
 const PAST_SHOWN = 8;
+const TICK_MS = 2_000;
+/** Entries of what has happened; the clock of the browser may be late against that of the service. */
+const ALWAYS_PAST = new Set<TimeLineEntry['kind']>(['created', 'updated', 'invoice', 'undone']);
 
 type TimeLineProps = { subscription: Subscription; next: Invoice | undefined; onUndo: (schedule_id: string) => void };
 
@@ -29,7 +32,7 @@ export function TimeLine({ subscription, next, onUndo }: TimeLineProps): ReactNo
   const { timeLine } = useTexts(PAGE_TEXTS);
   const texts = useTexts(TEXTS);
   const session = useSession();
-  const now_ms = useNow();
+  const now_ms = useNow(TICK_MS);
   const [isWhole, setWhole] = useState(false);
   const { id } = subscription;
   const schedules = useGet('/subscriptions/{id}/schedules', { path: { id } });
@@ -43,12 +46,11 @@ export function TimeLine({ subscription, next, onUndo }: TimeLineProps): ReactNo
   const entries = buildTimeLine({
     subscription,
     schedules: schedules.data?.schedules ?? [],
-    // A draft of the running period is the next invoice.
-    invoices: (invoices.rows as readonly Invoice[]).filter(({ invoice_status }) => invoice_status !== 'DRAFT'),
+    invoices: invoices.rows as readonly Invoice[],
     changes: changes.rows as readonly LoggedChange[],
     next: next ?? null,
   });
-  const isLater = ({ at }: TimeLineEntry) => new Date(at).getTime() > now_ms;
+  const isLater = ({ at, kind }: TimeLineEntry) => !ALWAYS_PAST.has(kind) && new Date(at).getTime() > now_ms;
   const later = entries.filter(isLater);
   const past = entries.filter((entry) => !isLater(entry));
   const shown = isWhole ? past : past.slice(0, PAST_SHOWN);

@@ -1,6 +1,11 @@
 /** Past and schedule of a subscription in one list: from its records, its schedules, its invoices and the audit log. */
 import type { Invoice } from '../invoices/invoice.ts';
-import { nextInvoiceAt, type SubscribedLine, type Subscription, type SubscriptionSchedule } from './subscription.ts';
+import {
+  findNextInvoiceAt,
+  type SubscribedLine,
+  type Subscription,
+  type SubscriptionSchedule,
+} from './subscription.ts';
 
 export type TimeLineEntry = { readonly at: string; readonly key: string } & (
   | { readonly kind: 'created' | 'updated'; readonly actor: string | null; readonly fields: readonly string[] }
@@ -90,7 +95,7 @@ function listDates({ start_date, trial_end, end_date, cancelled_at, phases }: Su
 }
 
 function listNextInvoice({ subscription, next }: TimeLineInput): TimeLineEntry[] {
-  const at = nextInvoiceAt(subscription);
+  const at = findNextInvoiceAt(subscription);
   if (at === null) return [];
   return [{ kind: 'next_invoice', key: 'next', at, total: next?.total ?? null, currency: subscription.currency }];
 }

@@ -2,12 +2,13 @@
 import type { ReactNode } from 'react';
 import { findColour, toPlace } from '../../charts/series.ts';
 import { type Column, DataTable } from '../../components/data-table.tsx';
-import { formatCount, formatQuantity } from '../../figures/format.ts';
+import { Loading } from '../../components/states.tsx';
+import { formatCount } from '../../figures/format.ts';
 import { Money, Quantity, Unknown } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { compareDecimals } from '../invoices/decimals.ts';
 import styles from './usage.module.css';
-import { computeChange, computeShare } from './usage-figures.ts';
+import { computeChange, computeShare, formatPercent } from './usage-figures.ts';
 import type { MeterUsage, Split, SplitRow } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 
@@ -20,14 +21,17 @@ type SplitTableProps = {
   total: MeterUsage;
   isAdditive: boolean;
   beforeName: string | null;
+  /** A customer pays for the row alone; a value of a property shares its tiers with the others. */
+  isOfCustomers: boolean;
 };
 
-export function SplitTable({ split, name, total, isAdditive, beforeName }: SplitTableProps): ReactNode {
+export function SplitTable({ split, name, total, isAdditive, beforeName, isOfCustomers }: SplitTableProps): ReactNode {
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
   const rows = split.rows.toSorted((left, right) =>
     left.usage && right.usage ? compareDecimals(right.usage.value, left.usage.value) : 0,
   );
+  if (rows.length === 0 && split.isPending) return <Loading rows={4} />;
   const columns: Column<SplitRow>[] = [
     {
       key: 'value',
@@ -54,7 +58,7 @@ export function SplitTable({ split, name, total, isAdditive, beforeName }: Split
         isFigure: true,
         cell: ({ usage }) => {
           const share = usage && computeShare(usage.value, total.value);
-          return share ? `${formatQuantity(language, share)} %` : <Unknown />;
+          return share ? formatPercent(language, share) : <Unknown />;
         },
       },
       {
@@ -76,7 +80,7 @@ export function SplitTable({ split, name, total, isAdditive, beforeName }: Split
     },
     {
       key: 'cost',
-      header: <span title={texts.costAloneHint}>{texts.costAlone}</span>,
+      header: isOfCustomers ? texts.cost : <span title={texts.costAloneHint}>{texts.costAlone}</span>,
       width: 'minmax(110px, 1fr)',
       isFigure: true,
       cell: ({ cost }) => {
@@ -102,22 +106,20 @@ export function SplitTable({ split, name, total, isAdditive, beforeName }: Split
       narrow: 'second',
       cell: ({ usage, before }) => {
         const change = usage && before ? computeChange(usage.value, before.value) : null;
-        if (change === null) return <Unknown />;
-        return `${change.startsWith('-') ? '' : '+'}${formatQuantity(language, change)} %`;
+        return change === null ? <Unknown /> : formatPercent(language, change, { isChange: true });
       },
     });
+  const notes = [
+    ...(isOfCustomers ? [] : [texts.costAloneHint]),
+    ...(split.left_out > 0 ? [texts.leftOut(formatCount(language, split.left_out))] : []),
+  ];
   return (
     <DataTable<SplitRow>
       label={name}
       rows={rows}
       rowKey={({ value }) => value}
       columns={columns}
-      footer={
-        <p className={styles.foot}>
-          {texts.costAloneHint}
-          {split.left_out > 0 ? ` ${texts.leftOut(formatCount(language, split.left_out))}` : ''}
-        </p>
-      }
+      footer={notes.length > 0 ? <p className={styles.foot}>{notes.join(' ')}</p> : undefined}
     />
   );
 }

@@ -3,6 +3,7 @@ import { type ReactNode, useMemo } from 'react';
 import type { ChartSeries } from '../../charts/series.ts';
 import { TimeSeries } from '../../charts/time-series.tsx';
 import { usePages } from '../../client/pages.ts';
+import { Choice } from '../../components/choice.tsx';
 import { Section } from '../../components/page.tsx';
 import type { DayRange } from '../../components/range.ts';
 import { Loading } from '../../components/states.tsx';
@@ -21,6 +22,9 @@ import { USAGE_TEXTS } from './usage-texts.ts';
 const SERIES_MAX = 5;
 
 type UsageChartProps = {
+  /** Cost over time is known of one customer. */
+  isOfOne: boolean;
+  onShow: (show: 'cost' | undefined) => void;
   title: string;
   usage: MeterUsage;
   before: MeterUsage | undefined;
@@ -36,7 +40,8 @@ type UsageChartProps = {
 };
 
 export function UsageChart(props: UsageChartProps): ReactNode {
-  const { title, usage, before, beforeRange, beforeName, split, cost, range, window, meter, now_ms } = props;
+  const { isOfOne, onShow, title, usage, before, beforeRange, beforeName, split, cost, range, window, meter, now_ms } =
+    props;
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
   const prices = usePages('/prices', {
@@ -87,7 +92,21 @@ export function UsageChart(props: UsageChartProps): ReactNode {
   const showAt = (at: string) => formatWindow(language, at, window);
   const currency = cost?.totals[0]?.currency ?? null;
   return (
-    <Section title={title} end={before ? <span className="label">{texts.dashed(beforeName)}</span> : undefined}>
+    <Section
+      title={title}
+      {...(before && !cost ? { hint: texts.dashed(beforeName) } : {})}
+      end={
+        <Choice<'usage' | 'cost'>
+          label={texts.show}
+          value={cost ? 'cost' : 'usage'}
+          options={[
+            { value: 'usage', label: texts.usage },
+            { value: 'cost', label: texts.cost, blocked: isOfOne ? null : texts.costOfOne },
+          ]}
+          onValue={(value) => onShow(value === 'cost' ? 'cost' : undefined)}
+        />
+      }
+    >
       {split?.isPending ? (
         <Loading rows={6} />
       ) : (

@@ -92,15 +92,6 @@ export function UsageControls(props: UsageControlsProps): ReactNode {
       >
         {texts.compare(beforeName)}
       </Button>
-      <Choice<'usage' | 'cost'>
-        label={texts.show}
-        value={search.customer === undefined ? 'usage' : (search.show ?? 'usage')}
-        options={[
-          { value: 'usage', label: texts.usage },
-          { value: 'cost', label: texts.cost, blocked: search.customer === undefined ? texts.costOfOne : null },
-        ]}
-        onValue={(value) => onChange({ show: value === 'cost' ? 'cost' : undefined })}
-      />
     </div>
   );
 }

@@ -2,6 +2,8 @@
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { type ChartMark, type ChartPoint, toPlace } from '../../charts/series.ts';
 import { countDays, type DayRange } from '../../components/range.ts';
+import { findLocale } from '../../figures/format.ts';
+import type { Language } from '../../texts/texts.ts';
 import type { UsageWindow } from './routes.ts';
 
 const HOUR_MS = 3_600_000;
@@ -75,10 +77,25 @@ export function computeChange(value: string, before: string): string | null {
   return old.isZero() ? null : new Decimal(value).minus(old).times(100).dividedBy(old.abs()).toFixed(1);
 }
 
+/** A percentage with one digit; a change has its sign. */
+export function formatPercent(language: Language, percent: string, { isChange = false } = {}): string {
+  const format = new Intl.NumberFormat(findLocale(language), {
+    minimumFractionDigits: 1,
+    maximumFractionDigits: 1,
+    signDisplay: isChange ? 'exceptZero' : 'auto',
+  });
+  return `${format.format(percent as Intl.StringNumericLiteral).replace('-', '−')} %`;
+}
+
 /** The part of a whole in percent with one digit; null without a whole. */
 export function computeShare(value: string, whole: string): string | null {
   const total = new Decimal(whole);
   return total.isZero() ? null : new Decimal(value).times(100).dividedBy(total).toFixed(1);
+}
+
+/** An exact amount in the digits of its currency, for a headline; the thread has all digits. */
+export function roundAmount(amount: string, digits: number): string {
+  return new Decimal(amount).toFixed(digits);
 }
 
 export type ValueWeight = { readonly value: string; readonly usage: string };

@@ -6,17 +6,23 @@ import { linkTo } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
 import { buttonClass, primaryButtonClass } from '../../components/button.tsx';
 import { PageHead } from '../../components/page.tsx';
-import { buildPreset, buildRangeBefore, countDays, toInstants } from '../../components/range.ts';
+import {
+  buildPreset,
+  buildRangeBefore,
+  countDays,
+  type DayRange,
+  isMonth,
+  toInstants,
+} from '../../components/range.ts';
 import { WithSheet } from '../../components/side-sheet.tsx';
 import { Empty, Failure, Loading } from '../../components/states.tsx';
-import { formatPeriod } from '../../figures/format.ts';
+import { findLocale, formatPeriod } from '../../figures/format.ts';
 import { ExactTime } from '../../figures/when.tsx';
-import { useLanguage, useTexts } from '../../texts/texts.ts';
+import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import { CostThread } from './cost-thread.tsx';
 import type { UsageSearch } from './routes.ts';
 import { SplitTable } from './split-table.tsx';
-import styles from './usage.module.css';
 import { UsageChart } from './usage-chart.tsx';
 import { UsageControls } from './usage-controls.tsx';
 import { chooseWindow, isTooFine } from './usage-figures.ts';
@@ -80,8 +86,7 @@ export function UsagePage(): ReactNode {
         </Empty>
       </>
     );
-  const instants = toInstants(before);
-  const beforeName = formatPeriod(language, instants.start_time, instants.end_time, 'UTC');
+  const beforeName = formatRange(language, before);
   const title =
     search.split === undefined
       ? meter.name
@@ -96,6 +101,15 @@ export function UsagePage(): ReactNode {
     >
       <PageHead
         title={title}
+        subtitle={
+          usage.data ? (
+            <>
+              UTC · {texts.asOf} <ExactTime at={usage.data.as_of} />
+            </>
+          ) : (
+            'UTC'
+          )
+        }
         actions={
           <a
             className={buttonClass}
@@ -133,6 +147,7 @@ export function UsagePage(): ReactNode {
             beforeName={beforeName}
             cost={cost.data}
             meter={meter}
+            external_customer_id={search.customer}
             range={range}
             onWhy={() => change({ why: 'cost' })}
           />
@@ -141,6 +156,8 @@ export function UsagePage(): ReactNode {
           ) : (
             <>
               <UsageChart
+                isOfOne={isOfOne}
+                onShow={(show) => change({ show })}
                 title={search.show === 'cost' && isOfOne ? texts.costPer(window) : texts.usagePer(meter.name, window)}
                 usage={usage.data}
                 before={compared ? usageBefore.data : undefined}
@@ -160,16 +177,23 @@ export function UsagePage(): ReactNode {
                   total={usage.data}
                   isAdditive={ADDITIVE.has(meter.aggregation.type)}
                   beforeName={compared ? beforeName : null}
+                  isOfCustomers={search.split === 'customer'}
                 />
               )}
-              <p className={styles.foot}>
-                UTC · {texts.asOf} <ExactTime at={usage.data.as_of} />
-              </p>
             </>
           )}
         </>
       )}
     </WithSheet>
+  );
+}
+
+/** A whole month by its name, another range by its first and last day. */
+function formatRange(language: Language, range: DayRange): string {
+  const { start_time, end_time } = toInstants(range);
+  if (!isMonth(range)) return formatPeriod(language, start_time, end_time, 'UTC');
+  return new Intl.DateTimeFormat(findLocale(language), { month: 'long', year: 'numeric', timeZone: 'UTC' }).format(
+    new Date(start_time),
   );
 }
 

@@ -3,14 +3,14 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { type DayRange, toInstants } from '../../components/range.ts';
-import { formatCount, formatMoney, formatQuantity } from '../../figures/format.ts';
+import { formatCount, formatMoney, minorDigits } from '../../figures/format.ts';
 import { Money, Quantity, Unknown, WhyButton } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { uncountedCountsQuery } from '../events/event-queries.ts';
 import { computeAverage } from '../plans/price-figures.ts';
 import styles from './usage.module.css';
 import type { UsageMeter } from './usage-controls.tsx';
-import { computeChange } from './usage-figures.ts';
+import { computeChange, formatPercent, roundAmount } from './usage-figures.ts';
 import type { Analytics, MeterUsage } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 
@@ -22,11 +22,21 @@ type UsageStatsProps = {
   beforeName: string;
   cost: Analytics | undefined;
   meter: UsageMeter;
+  external_customer_id: string | undefined;
   range: DayRange;
   onWhy: () => void;
 };
 
-export function UsageStats({ usage, before, beforeName, cost, meter, range, onWhy }: UsageStatsProps): ReactNode {
+export function UsageStats({
+  usage,
+  before,
+  beforeName,
+  cost,
+  meter,
+  external_customer_id,
+  range,
+  onWhy,
+}: UsageStatsProps): ReactNode {
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
   const change = before ? computeChange(usage.value, before.value) : null;
@@ -37,7 +47,7 @@ export function UsageStats({ usage, before, beforeName, cost, meter, range, onWh
   return (
     <dl className={styles.stats}>
       <Stat label={texts.usage} figure={<Quantity value={usage.value} />}>
-        {change === null ? null : texts.versus(showPercent(change, formatQuantity(language, change)), beforeName)}
+        {change === null ? null : texts.versus(formatPercent(language, change, { isChange: true }), beforeName)}
       </Stat>
       <Stat
         label={texts.cost}
@@ -48,10 +58,10 @@ export function UsageStats({ usage, before, beforeName, cost, meter, range, onWh
             totals.map(({ currency, total_cost }) => (
               <WhyButton
                 key={currency}
-                why={texts.why(formatMoney(language, roundCost(total_cost!), currency))}
+                why={texts.why(formatMoney(language, roundAmount(total_cost!, minorDigits(currency)), currency))}
                 onOpen={onWhy}
               >
-                <Money amount={roundCost(total_cost!)} currency={currency} />
+                <Money amount={roundAmount(total_cost!, minorDigits(currency))} currency={currency} />
               </WhyButton>
             ))
           )
@@ -66,19 +76,10 @@ export function UsageStats({ usage, before, beforeName, cost, meter, range, onWh
         {average === null ? null : texts.per(scale)}
       </Stat>
       <Stat label={texts.events} figure={formatCount(language, usage.event_count)}>
-        <NotCounted meter={meter} range={range} />
+        <NotCounted event_name={meter.event_name} external_customer_id={external_customer_id} range={range} />
       </Stat>
     </dl>
   );
-}
-
-/** The exact cost has more digits than anybody reads; its thread has all of them. */
-function roundCost(cost: string): string {
-  return cost.replace(/^(-?\d*[1-9]\d*\.\d{4})\d+$/, '$1');
-}
-
-function showPercent(change: string, text: string): string {
-  return `${change.startsWith('-') ? '' : '+'}${text} %`;
 }
 
 type StatProps = { label: string; figure: ReactNode; children: ReactNode };
@@ -96,18 +97,26 @@ function Stat({ label, figure, children }: StatProps): ReactNode {
 }
 
 /** Events of the name that no meter could use. */
-function NotCounted({ meter, range }: { meter: UsageMeter; range: DayRange }): ReactNode {
+type NotCountedProps = { event_name: string; external_customer_id: string | undefined; range: DayRange };
+
+function NotCounted({ event_name, external_customer_id, range }: NotCountedProps): ReactNode {
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
-  const { event_name } = meter;
-  const counts = useQuery({ ...uncountedCountsQuery({ event_name, ...toInstants(range) }), retry: false });
+  const customer = external_customer_id === undefined ? {} : { external_customer_id };
+  const counts = useQuery({ ...uncountedCountsQuery({ event_name, ...customer, ...toInstants(range) }), retry: false });
   const found = (counts.data?.counts ?? []).reduce((sum, { event_count }) => sum + event_count, 0);
   if (found === 0) return null;
   return (
     <Link
       from={FROM}
       to="/env/$environment_id/events"
-      search={{ tab: 'uncounted', name: event_name, from: range.from, to: range.to }}
+      search={{
+        tab: 'uncounted',
+        name: event_name,
+        from: range.from,
+        to: range.to,
+        ...(external_customer_id === undefined ? {} : { customer: external_customer_id }),
+      }}
       className={styles.bad}
     >
       {texts.notCounted(formatCount(language, found))}

@@ -4,6 +4,12 @@ import type { ChartPoint } from '../../charts/series.ts';
 import type { components } from '../../client/openapi.d.ts';
 
 export type Wallet = components['schemas']['WalletResponse'];
+/** A wallet with its balance after the usage that is not billed yet. */
+export type LiveWallet = Wallet & {
+  current_period_usage: string | null;
+  unpaid_invoices_amount: string | null;
+  as_of: string | null;
+};
 export type WalletTransaction = components['schemas']['WalletTransactionResponse'];
 
 /** Wallets may have no name; the currency then names them. */

@@ -30,12 +30,14 @@ export function DeliverySheet({ id, blocked, onClose }: DeliverySheetProps): Rea
   const first = useGet('/webhooks/deliveries/{id}', params);
   const isOnItsWay = first.data?.delivery_status === 'pending' && isDueSoon(first.data);
   const delivery = useGet('/webhooks/deliveries/{id}', params, { refetchInterval: isOnItsWay ? POLL_MS : false });
-  const status = delivery.data?.delivery_status;
-  const shown = useRef(status);
+  const attempt_count = delivery.data?.attempt_count;
+  const shown = useRef(attempt_count);
   useEffect(() => {
-    if (shown.current !== undefined && status !== shown.current) void invalidate(queries, '/webhooks/deliveries');
-    shown.current = status;
-  }, [status, queries]);
+    // The list and the endpoint change with each attempt, too.
+    if (shown.current !== undefined && attempt_count !== shown.current)
+      void invalidate(queries, '/webhooks/deliveries', '/webhooks/endpoints');
+    shown.current = attempt_count;
+  }, [attempt_count, queries]);
   const resend = useDeed(
     (system_event_id: string) => api.POST('/webhooks/{id}/retry', { params: { path: { id: system_event_id } } }),
     () => invalidate(queries, '/webhooks'),

@@ -37,14 +37,14 @@ function listColumns(texts: WebhookTexts): Column<WebhookDelivery>[] {
     {
       key: 'event',
       header: texts.event,
-      width: 'minmax(150px, 2fr)',
+      width: 'minmax(182px, 2fr)',
       narrow: 'first',
       cell: ({ event_name }) => <span className="mono">{event_name}</span>,
     },
     {
       key: 'record',
       header: texts.aboutRecord,
-      width: 'minmax(110px, 2fr)',
+      width: 'minmax(96px, 2fr)',
       narrow: 'hidden',
       cell: ({ entity_id }) => <span className="mono">{entity_id}</span>,
     },

@@ -1,0 +1,143 @@
+/** Who changed what in this environment or in the company, filtered by kind of record and kind of change. */
+import { Select } from '@mantine/core';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { Choice } from '../../components/choice.tsx';
+import { History } from '../../components/history.tsx';
+import { Sheet } from '../../components/page.tsx';
+import { defineTexts, useTexts } from '../../texts/texts.ts';
+import { AUDIT_ACTIONS, type SettingsSearch } from './routes.ts';
+import styles from './settings.module.css';
+
+const FROM = '/env/$environment_id/settings';
+/** Kinds of records that the audit log names (`entity_type`). */
+const KINDS = [
+  'addon',
+  'addon_association',
+  'alert_setting',
+  'api_key',
+  'checkout_session',
+  'connection',
+  'cost_sheet',
+  'coupon',
+  'coupon_association',
+  'credit_grant',
+  'credit_note',
+  'customer',
+  'entitlement',
+  'environment',
+  'feature',
+  'group',
+  'import_mapping',
+  'integration_mapping',
+  'invoice',
+  'meter',
+  'payment',
+  'payment_method',
+  'payment_refund',
+  'plan',
+  'price',
+  'price_unit',
+  'scheduled_task',
+  'setting',
+  'subscription',
+  'subscription_line_item',
+  'subscription_phase',
+  'subscription_schedule',
+  'tax_association',
+  'tax_rate',
+  'tenant',
+  'user',
+  'wallet',
+  'wallet_transaction',
+  'webhook_endpoint',
+] as const;
+
+export function AuditTab(): ReactNode {
+  const texts = useTexts(TEXTS);
+  const { reach = 'environment', kind, action } = useSearch({ from: FROM });
+  const navigate = useNavigate({ from: FROM });
+  const filter = (fields: Pick<SettingsSearch, 'reach' | 'kind' | 'action'>) =>
+    void navigate({ search: (old) => ({ ...old, ...fields }) });
+  const known = KINDS.find((each) => each === kind);
+  return (
+    <>
+      <div className={styles.toolbar}>
+        <Choice
+          label={texts.reach}
+          value={reach}
+          onValue={(next) => filter({ reach: next === 'tenant' ? 'tenant' : undefined })}
+          options={[
+            { value: 'environment', label: texts.environment },
+            { value: 'tenant', label: texts.tenant },
+          ]}
+        />
+        <div className={styles.pairOfButtons}>
+          <Select
+            aria-label={texts.kind}
+            placeholder={texts.allKinds}
+            searchable
+            clearable
+            clearButtonProps={{ 'aria-label': texts.clear }}
+            value={known ?? null}
+            onChange={(next) => filter({ kind: next ?? undefined })}
+            data={KINDS.map((each) => ({ value: each, label: each.replaceAll('_', ' ') }))}
+          />
+          <Select
+            aria-label={texts.action}
+            placeholder={texts.allActions}
+            clearable
+            clearButtonProps={{ 'aria-label': texts.clear }}
+            value={action ?? null}
+            onChange={(next) => filter({ action: AUDIT_ACTIONS.find((each) => each === next) })}
+            data={AUDIT_ACTIONS.map((each) => ({ value: each, label: texts[each] }))}
+          />
+        </div>
+      </div>
+      <Sheet>
+        <div className={styles.logPad}>
+          <History
+            filter={{
+              ...(known === undefined ? {} : { entity_type: known }),
+              ...(action === undefined ? {} : { action }),
+              ...(reach === 'tenant' ? { tenant_wide: true } : {}),
+            }}
+          />
+        </div>
+      </Sheet>
+    </>
+  );
+}
+
+const TEXTS = defineTexts(
+  {
+    reach: 'Changes of',
+    environment: 'This environment',
+    tenant: 'Company',
+    kind: 'Kind of record',
+    allKinds: 'All records',
+    action: 'Kind of change',
+    allActions: 'All changes',
+    clear: 'Clear',
+    created: 'Created',
+    updated: 'Changed',
+    archived: 'Archived',
+    deleted: 'Deleted',
+  },
+  {
+    de: {
+      reach: 'Änderungen',
+      environment: 'Diese Umgebung',
+      tenant: 'Unternehmen',
+      kind: 'Art des Datensatzes',
+      allKinds: 'Alle Datensätze',
+      action: 'Art der Änderung',
+      allActions: 'Alle Änderungen',
+      clear: 'Leeren',
+      created: 'Angelegt',
+      updated: 'Geändert',
+      archived: 'Archiviert',
+      deleted: 'Gelöscht',
+    },
+  },
+);

@@ -1,0 +1,153 @@
+/** The ground of the console in a browser: sign-in, addresses, preferences, roles, and the tools of a record. */
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../../support/console.ts';
+
+const PASSWORD = 'correct horse battery';
+
+describe('the ground of the console', function () {
+  this.timeout(120_000);
+  let app: ConsoleApp;
+  let plan_id: string;
+  before(async () => {
+    app = await startConsole();
+    plan_id = (await app.send<{ id: string }>('POST', '/plans', { name: 'Scale' })).id;
+  });
+  after(() => app?.stop());
+  const test = declareTests(() => app);
+
+  const signIn = async (page: Page, email: string, password: string) => {
+    await page.getByLabel('E-mail').fill(email);
+    await page.getByRole('textbox', { name: 'Password' }).fill(password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+  };
+  const choose = async (page: Page, item: string) => {
+    await page.getByRole('button', { name: /^(Zone, language and theme|Zeitzone, Sprache und Farben)/ }).click();
+    await page.getByRole('menuitem', { name: item }).click();
+  };
+
+  test('is opened by the link, which is left neither in the address nor in the history', async () => {
+    const { page } = await app.open('/plans');
+    await page.getByRole('navigation', { name: 'Main' }).waitFor();
+    const { page: linked } = await app.open(app.link, { session: 'none', refusals: [401, 403] });
+    const token = app.link.split('#link=')[1]!;
+    await linked.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await linked.getByRole('alert').getByText('The link has been used').waitFor();
+    const state = await linked.evaluate<string>(
+      'JSON.stringify([location.href, history.state, document.cookie, { ...localStorage }, { ...sessionStorage }])',
+    );
+    expect(state).to.not.contain(token);
+    await linked.reload();
+    expect(linked.url()).to.not.contain(token);
+    await linked.goBack();
+    expect(linked.url()).to.not.contain(token);
+  });
+
+  test('makes an account, signs out, and keeps the page of a link through the sign-in', async () => {
+    const { page } = await app.open(`${app.url}/`, { session: 'none', refusals: [401] });
+    await page.getByRole('button', { name: 'Create an account for a new company' }).click();
+    await page.getByLabel('Company').fill('Example Inc.');
+    await page.getByLabel('E-mail').fill('ada@example.com');
+    await page.getByRole('textbox', { name: 'Password' }).fill(PASSWORD);
+    await page.getByRole('button', { name: 'Create account' }).click();
+    await page.getByRole('navigation', { name: 'Main' }).waitFor();
+    const home = page.url().replace(/\/$/, '');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.goto(`${home}/plans?view=archived`);
+    await signIn(page, 'ada@example.com', PASSWORD);
+    await page.getByRole('heading', { level: 1, name: 'Plans' }).waitFor();
+    expect(page.url()).to.equal(`${home}/plans?view=archived`);
+  });
+
+  test('refuses a wrong password and leads to no foreign address', async () => {
+    const address = `${app.url}/sign-in?to=https%3A%2F%2Felsewhere.example%2F`;
+    const { page } = await app.open(address, { session: 'none', refusals: [401] });
+    await signIn(page, 'ada@example.com', 'not the password');
+    await page.getByRole('alert').first().waitFor();
+    await signIn(page, 'ada@example.com', PASSWORD);
+    await page.getByRole('navigation', { name: 'Main' }).waitFor();
+    expect(page.url()).to.contain(`${app.url}/env/`);
+  });
+
+  test('remembers theme and language, and keeps the zone in the address', async () => {
+    const { page } = await app.open('/plans');
+    await choose(page, 'Dark');
+    await page.locator('html[data-mantine-color-scheme=dark]').waitFor();
+    await choose(page, 'Zone of this browser');
+    await page.waitForURL(/zone=browser/);
+    await choose(page, 'Deutsch');
+    await page.getByRole('heading', { level: 1, name: 'Tarife' }).waitFor();
+    await page.getByRole('link', { name: 'Rechnungen' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Rechnungen' }).waitFor();
+    expect(page.url()).to.match(/\/invoices\?zone=browser$/);
+    await page.reload();
+    await page.locator('html[lang=de][data-mantine-color-scheme=dark]').waitFor();
+    await page.getByText('Ortszeit · DE').waitFor();
+  });
+
+  test('says on every page which environment is open, and switches it', async () => {
+    const { page } = await app.open('/');
+    const session = await page.evaluate<{ environments: { id: string; name: string; type: string }[] }>(
+      "fetch('/v1/auth/session').then((response) => response.json())",
+    );
+    const [first, second] = session.environments;
+    const band = page.getByRole('region', { name: 'Environment' });
+    await band.getByText(first!.type === 'production' ? 'customers are charged' : 'no customer is charged').waitFor();
+    expect(second, 'a second environment').to.not.equal(undefined);
+    await page.getByRole('button', { name: /^Switch the environment/ }).click();
+    await page.getByRole('menuitem', { name: second!.name }).click();
+    await page.waitForURL(new RegExp(`/env/${second!.id}`));
+    await band
+      .getByText(second!.type === 'production' ? /^customers are charged$/ : 'no customer is charged')
+      .waitFor();
+  });
+
+  test('shows blocked actions with the reason to a role that may only read', async () => {
+    const reader = { type: 'user', email: 'reader@example.com', roles: ['all_reader'] };
+    const { password } = await app.send<{ password: string }>('POST', '/users', reader);
+    const address = `${app.url}/env/${app.environment_id}/plans`;
+    const { page } = await app.open(address, { session: 'none', refusals: [401] });
+    await signIn(page, 'reader@example.com', password);
+    const action = page.getByRole('button', { name: 'New plan…' });
+    await action.waitFor();
+    expect(await action.getAttribute('aria-disabled')).to.equal('true');
+    await action.focus();
+    await action.hover();
+    await page.getByRole('tooltip', { name: 'Your role may not change plans.' }).waitFor();
+    await action.click({ force: true });
+    expect(page.url()).to.equal(address);
+  });
+
+  test('shows the JSON of a record, the call as curl, and its history with names', async () => {
+    const { page } = await app.open(`/plans/${plan_id}?sheet=record`);
+    await waitUntilShown(page);
+    const json = await page.getByRole('region', { name: 'JSON' }).innerText();
+    expect(JSON.parse(json)).to.include({ id: plan_id, name: 'Scale' });
+    await page.getByRole('tab', { name: 'as curl' }).click();
+    const curl = await page.getByRole('region', { name: 'as curl' }).innerText();
+    expect(curl).to.contain(`${app.url}/v1/plans/${plan_id}`).and.contain(app.environment_id);
+    await page.getByRole('tab', { name: 'History' }).click();
+    await page.getByRole('tabpanel').getByText('created').waitFor();
+  });
+
+  test('works by keyboard: the skip link leads to the page, and its first action is the next stop', async () => {
+    const { page } = await app.open('/plans');
+    await waitUntilShown(page);
+    await page.keyboard.press('Tab');
+    const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
+    expect(await focused()).to.equal('Skip to the page');
+    await page.keyboard.press('Enter');
+    const seen: string[] = [];
+    while (seen.length < 8 && seen.at(-1) !== 'New plan…') {
+      await page.keyboard.press('Tab');
+      seen.push(await focused());
+    }
+    expect(seen).to.include('New plan…');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'New plan' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.waitForURL(/\/plans$/);
+    expect(await focused()).to.equal('New plan…');
+  });
+});

@@ -1,0 +1,115 @@
+/** The console against an attacker: hostile names and properties, foreign pages, a planted session, frames. */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../../support/console.ts';
+import { listPages } from '../../support/console-pages.ts';
+import { type SeededRecords, seedRecords } from '../../support/console-records.ts';
+
+const HOSTILE = `<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>`;
+
+describe('the console against an attacker', function () {
+  this.timeout(180_000);
+  let app: ConsoleApp;
+  let records: SeededRecords;
+  let foreign: Server;
+  before(async () => {
+    app = await startConsole();
+    records = await seedRecords(app, { name: HOSTILE });
+    foreign = createServer((request, response) => {
+      response.setHeader('content-type', 'text/html');
+      response.end(FOREIGN_PAGES[request.url!]?.(app.url) ?? '');
+    });
+    foreign.listen(0, '127.0.0.1');
+    await once(foreign, 'listening');
+  });
+  after(async () => {
+    foreign?.close();
+    await app?.stop();
+  });
+  const test = declareTests(() => app);
+
+  const foreignUrl = (path: string) => `http://127.0.0.1:${(foreign.address() as AddressInfo).port}${path}`;
+
+  test('shows hostile names, metadata and event properties as text on every page', async () => {
+    const { page } = await app.open('/', { environment_id: records.environment_id });
+    const shown: string[] = [];
+    for (const path of listPages(records)) {
+      await page.goto(`${app.url}/env/${records.environment_id}${path}`);
+      await waitUntilShown(page);
+      if ((await page.getByText(HOSTILE).count()) > 0) shown.push(path);
+      expect(await page.evaluate<unknown>('window.hacked'), path).to.equal(undefined);
+    }
+    const lists = ['/invoices', `/invoices/${records.invoice_id}`, `/invoices/${records.draft_id}`];
+    expect(shown).to.include.members(lists);
+  });
+
+  test('hides the cookie of the session from scripts, and binds it to this site', async () => {
+    const { page, context } = await app.open('/');
+    await waitUntilShown(page);
+    const [cookie] = await context.cookies();
+    expect(cookie).to.include({ httpOnly: true, sameSite: 'Strict', path: '/' });
+    expect(await page.evaluate('document.cookie')).to.equal('');
+  });
+
+  test('ignores a foreign page that posts a form or sends a request with the cookie', async () => {
+    const { page: own, context } = await app.open('/');
+    await waitUntilShown(own);
+    const page = await context.newPage();
+    for (const path of ['/form', '/fetch']) {
+      await page.goto(foreignUrl(path));
+      await page.locator('#done').waitFor({ state: 'attached' });
+    }
+    const { items } = await app.send<{ items: unknown[] }>('GET', '/customers?external_id=planted');
+    expect(items).to.deep.equal([]);
+    const all = await app.send<{ items: { external_id: string }[] }>('GET', '/customers?limit=50');
+    expect(all.items.map(({ external_id }) => external_id)).to.not.include('planted');
+  });
+
+  test('cannot be shown in a frame', async () => {
+    const { context } = await app.open('/');
+    const page = await context.newPage();
+    await page.goto(foreignUrl('/frame'));
+    const frame = await (await page.locator('iframe').elementHandle())!.contentFrame();
+    await page.waitForLoadState();
+    expect(frame!.url()).to.not.contain(app.url);
+    expect(await frame!.locator('main').count()).to.equal(0);
+  });
+
+  test('does not adopt a session that somebody planted', async () => {
+    const { page, context } = await app.open(`${app.url}/sign-in`, { session: 'none', refusals: [401] });
+    const [own] = await (await app.open('/')).context.cookies();
+    const planted = { ...own!, value: 'A'.repeat(own!.value.length) };
+    await context.addCookies([planted]);
+    await page.reload();
+    await page.getByRole('button', { name: 'Create an account for a new company' }).click();
+    await page.getByLabel('Company').fill('Example Inc.');
+    await page.getByLabel('E-mail').fill('ada@example.com');
+    await page.getByRole('textbox', { name: 'Password' }).fill('correct horse battery');
+    await page.getByRole('button', { name: 'Create account' }).click();
+    await page.getByRole('navigation', { name: 'Main' }).waitFor();
+    const [after] = await context.cookies();
+    expect(after!.value).to.not.equal(planted.value);
+    const response = await fetch(`${app.url}/v1/auth/session`, {
+      headers: { cookie: `${planted.name}=${planted.value}` },
+    });
+    expect(response.status).to.equal(401);
+  });
+});
+
+const BODY = '{"external_id":"planted","name":"Planted"}';
+const FOREIGN_PAGES: Record<string, (url: string) => string> = {
+  '/form': (url) => `<iframe name="answer" onload="window.loads=(window.loads||0)+1;if(loads>1)document.body.append(
+      Object.assign(document.createElement('i'),{id:'done'}))"></iframe>
+    <form method="post" enctype="text/plain" target="answer" action="${url}/v1/customers">
+      <input name='${BODY.slice(0, -1)},"a":"' value='"}'></form>
+    <script>addEventListener('load', () => setTimeout(() => document.forms[0].submit()))</script>`,
+  '/fetch': (url) => `<script>
+    const send = (type) => fetch('${url}/v1/customers', { method: 'POST', credentials: 'include', mode: 'no-cors',
+      headers: { 'content-type': type }, body: '${BODY}' }).catch(() => undefined);
+    Promise.all([send('text/plain'), send('application/x-www-form-urlencoded')]).then(() =>
+      document.body.append(Object.assign(document.createElement('i'), { id: 'done' })));
+  </script><body></body>`,
+  '/frame': (url) => `<iframe src="${url}/"></iframe>`,
+};

@@ -1,0 +1,170 @@
+/** Whole stories of people at the console, by role and label, in both themes and three widths. */
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import { type ConsoleApp, declareTests, startConsole, type Theme, waitUntilShown } from '../../support/console.ts';
+import { createBilledPlace, createClock, createUsagePlan } from '../../support/console-records.ts';
+
+const VARIANTS: readonly { width: number; theme: Theme }[] = [
+  { width: 1440, theme: 'light' },
+  { width: 1024, theme: 'dark' },
+  { width: 390, theme: 'light' },
+];
+const START = new Date('2026-03-01T00:00:00Z');
+const NEXT_MONTH = new Date('2026-04-02T00:00:00Z');
+
+describe('stories of the console', function () {
+  this.timeout(180_000);
+  let app: ConsoleApp;
+  before(async () => {
+    app = await startConsole();
+  });
+  after(() => app?.stop());
+  const test = declareTests(() => app);
+
+  for (const variant of VARIANTS) {
+    describe(`${variant.width} px, ${variant.theme}`, () => {
+      test('a new company gets to its first invoice without the API', async () => {
+        const { page } = await app.open(`${app.url}/`, { ...variant, session: 'none', refusals: [401] });
+        await page.getByRole('button', { name: 'Create an account for a new company' }).click();
+        await page.getByLabel('Company').fill('Example Inc.');
+        await page.getByLabel('E-mail').fill(`ada.${variant.width}@example.com`);
+        await page.getByRole('textbox', { name: 'Password' }).fill('correct horse battery');
+        await page.getByRole('button', { name: 'Create account' }).click();
+        await page.getByRole('heading', { level: 1, name: 'Your first bill, in five steps' }).waitFor();
+        await page.getByRole('button', { name: /^Tokens by model/ }).click();
+        await page.getByRole('button', { name: 'Send it for me' }).click();
+        await page
+          .getByText(/^arrived/)
+          .first()
+          .waitFor();
+        await openStep(page, 'Subscribe a customer');
+        await page.getByLabel('Customer', { exact: true }).fill('Northwind Labs');
+        await page.getByRole('button', { name: 'Subscribe', exact: true }).click();
+        await page
+          .getByRole('link', { name: /^Northwind Labs/ })
+          .first()
+          .waitFor();
+        await page.goto(
+          `${page
+            .url()
+            .split('?')[0]!
+            .replace(/\/(first-bill)?$/, '')}/invoices`,
+        );
+        await page.getByRole('row').filter({ hasText: 'Northwind Labs' }).first().click();
+        await page.getByRole('heading', { level: 1, name: /^INV-/ }).waitFor();
+        await page.getByRole('row').filter({ hasText: 'Platform fee' }).getByText('500.00').first().waitFor();
+      });
+
+      test('why is this number? from the invoice to the event in four clicks, and back', async () => {
+        const place = await createBilledPlace(app, { tokens: ['1500000', '250000'] });
+        const { page } = await app.open('/invoices', { ...variant, environment_id: place.environment_id });
+        await page.getByRole('row').filter({ hasText: place.invoice_number }).click();
+        await page.getByRole('table', { name: 'Lines' }).getByRole('button', { name: 'Why 45.00?' }).click();
+        await page.getByText('arithmetic checked').waitFor();
+        await page.getByRole('link', { name: 'Show the events' }).click();
+        await page.getByRole('heading', { level: 1, name: 'Events' }).waitFor();
+        await page.getByRole('row').filter({ hasText: '250000' }).click();
+        const sheet = page.locator('[role=dialog], [role=complementary]');
+        await sheet.getByText('250,000').first().waitFor();
+        await sheet.getByRole('link', { name: 'open the invoice' }).click();
+        await page.getByRole('heading', { level: 1, name: place.invoice_number }).waitFor();
+      });
+
+      test('a misspelt event is found, mended and billed', async () => {
+        const place = await createBilledPlace(app, { tokens: ['1000000'], event_name: 'completoin', is_billed: false });
+        const { page } = await app.open('/events', { ...variant, environment_id: place.environment_id });
+        await page.getByRole('link', { name: /^Not counted/ }).click();
+        await page.getByRole('row').filter({ hasText: 'completoin' }).getByRole('button', { name: 'Mend…' }).click();
+        const dialogue = page.getByRole('dialog', { name: 'Mend the event' });
+        await dialogue.getByText('What it will change').waitFor();
+        await dialogue.getByRole('button', { name: 'Mend event' }).click();
+        await dialogue.waitFor({ state: 'detached' });
+        await place.advance(NEXT_MONTH);
+        await page.goto(`${app.url}/env/${place.environment_id}/invoices`);
+        await page.getByRole('row').filter({ hasText: '30.00' }).first().click();
+        await page.getByRole('table', { name: 'Lines' }).getByRole('button', { name: 'Why 30.00?' }).waitFor();
+      });
+
+      test('a price is built, its cost read, published, and seen on the next invoice to the cent', async () => {
+        const place = await createClock(app, START);
+        const { plan_id } = await createUsagePlan(place, { name: 'Scale', is_priced: false });
+        const { page } = await app.open(`/plans/${plan_id}/prices/new`, {
+          ...variant,
+          environment_id: place.environment_id,
+          // A price is incomplete while it is typed.
+          refusals: [400],
+        });
+        await page.getByRole('textbox', { name: 'Meter' }).click();
+        await page.getByRole('option', { name: /^Input tokens/ }).click();
+        await page.getByRole('group', { name: 'Model' }).getByText('Graduated').click();
+        await page.getByRole('group', { name: 'Prices per' }).getByText('1,000', { exact: true }).click();
+        if ((await page.getByRole('textbox', { name: 'Unit price of tier 2' }).count()) === 0)
+          await page.getByRole('button', { name: 'Add a tier' }).click();
+        await page.getByRole('textbox', { name: 'Up to, inclusive of tier 1' }).fill('1 million');
+        await page.getByRole('textbox', { name: 'Unit price of tier 1' }).fill('0.03');
+        await page.getByRole('textbox', { name: 'Unit price of tier 2' }).fill('0.0123');
+        await page.getByRole('textbox', { name: 'Cost of a quantity' }).fill('1,234,567');
+        // 1,000,000 × 0.00003 + 234,567 × 0.0000123
+        await page.getByRole('button', { name: 'Why $32.89?' }).waitFor();
+        await page.getByRole('button', { name: 'Publish…' }).click();
+        await page.getByRole('button', { name: 'Publish price' }).click();
+        await page.getByRole('heading', { level: 1, name: 'Scale' }).waitFor();
+        await place.subscribe(plan_id);
+        await place.useTokens(['1234567']);
+        await place.advance(NEXT_MONTH);
+        await page.goto(`${app.url}/env/${place.environment_id}/invoices`);
+        await page.getByRole('row').filter({ hasText: '32.89' }).first().click();
+        await page.getByRole('table', { name: 'Lines' }).getByRole('button', { name: 'Why 32.89?' }).click();
+        await page.getByText('arithmetic checked').waitFor();
+      });
+
+      test('a plan is changed, and the preview is the invoice', async () => {
+        const place = await createClock(app, START);
+        const scale = await createUsagePlan(place, { name: 'Scale', fee: '500' });
+        const starter = await createUsagePlan(place, { name: 'Starter', fee: '49' });
+        const subscription_id = await place.subscribe(starter.plan_id);
+        expect(scale.plan_id).to.be.a('string');
+        await place.advance(new Date('2026-03-16T00:00:00Z'));
+        const { page } = await app.open(`/subscriptions/${subscription_id}`, {
+          ...variant,
+          environment_id: place.environment_id,
+        });
+        await page.getByRole('button', { name: 'Change plan…' }).click();
+        await page.getByRole('textbox', { name: 'New plan' }).click();
+        await page.getByRole('option', { name: 'Scale' }).click();
+        const cost = page.getByRole('region', { name: 'What it costs' });
+        await cost.getByText('upgrade').waitFor();
+        const amounts = (await cost.innerText()).match(/\d[\d,]*\.\d\d/g)!;
+        await page.getByRole('button', { name: 'Change plan', exact: true }).click();
+        await cost.waitFor({ state: 'detached' });
+        const { items } = await place.send<{ items: { total: string }[] }>('GET', '/invoices?limit=50');
+        const totals = items.map(({ total }) => Number(total).toFixed(2));
+        expect(totals).to.include(amounts.at(-1)!.replaceAll(',', ''));
+      });
+
+      test('support finds a customer by the number of an invoice', async () => {
+        const place = await createBilledPlace(app, { tokens: ['1000000'] });
+        const { page } = await app.open('/', { ...variant, environment_id: place.environment_id });
+        await waitUntilShown(page);
+        await page.keyboard.press('Control+k');
+        const search = page.getByRole('combobox', { name: 'Search records and actions' });
+        await search.fill(place.invoice_number);
+        await page
+          .getByRole('option', { name: new RegExp(place.invoice_number) })
+          .first()
+          .waitFor();
+        await search.press('Enter');
+        await page.getByRole('heading', { level: 1, name: place.invoice_number }).waitFor();
+        await page.getByRole('link', { name: 'Northwind Labs' }).first().click();
+        await page.getByRole('heading', { level: 1, name: 'Northwind Labs' }).waitFor();
+      });
+    });
+  }
+});
+
+/** Opens a step of the first bill, unless it has opened by itself. */
+async function openStep(page: Page, name: string): Promise<void> {
+  const step = page.getByRole('button', { name, exact: true });
+  await step.waitFor();
+  if ((await step.getAttribute('aria-expanded')) === 'false') await step.click();
+}

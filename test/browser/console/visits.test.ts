@@ -1,0 +1,99 @@
+/** Every page and open sheet of the console in each theme and width: WCAG 2.2 AA, no horizontal scrolling, German, keyboard. */
+import { expect } from 'chai';
+import type { Page } from 'playwright-core';
+import {
+  type ConsoleApp,
+  declareTests,
+  findViolations,
+  measureOverflow,
+  startConsole,
+  type Theme,
+  waitUntilShown,
+} from '../../support/console.ts';
+import { listPages } from '../../support/console-pages.ts';
+import { type SeededRecords, seedRecords } from '../../support/console-records.ts';
+
+const THEMES: readonly Theme[] = ['light', 'dark'];
+const WIDTHS = [1440, 1024, 390, 320];
+const PLACEHOLDERS = Object.fromEntries(
+  [
+    'meter',
+    'plan',
+    'other_plan',
+    'price',
+    'customer',
+    'subscription',
+    'wallet',
+    'invoice',
+    'line',
+    'draft',
+    'endpoint',
+    'event',
+    'uncounted',
+  ].map((name) => [`${name}_id`, `{${name}}`]),
+) as SeededRecords;
+
+describe('every page of the console', function () {
+  this.timeout(120_000);
+  let app: ConsoleApp;
+  let records: SeededRecords;
+  before(async () => {
+    app = await startConsole();
+    records = await seedRecords(app);
+  });
+  after(() => app?.stop());
+  const test = declareTests(() => app);
+
+  const open = async (at: number, options = {}) => {
+    const opened = await app.open(listPages(records)[at]!, { environment_id: records.environment_id, ...options });
+    await waitUntilShown(opened.page);
+    return opened;
+  };
+
+  // The titles of the tests are known before the records are.
+  listPages(PLACEHOLDERS).forEach((path, at) => {
+    test(`${path} is accessible and fits, in both themes and four widths, and speaks German`, async () => {
+      const { page } = await open(at);
+      const faults: string[] = [];
+      for (const width of WIDTHS) {
+        await page.setViewportSize({ width, height: 900 });
+        for (const colorScheme of THEMES) {
+          await page.emulateMedia({ colorScheme });
+          await waitForScheme(page, colorScheme);
+          const found = await findViolations(page);
+          faults.push(...found.map((violation) => `${width} ${colorScheme}: ${violation}`));
+        }
+        const overflow = await measureOverflow(page);
+        if (overflow > 0) faults.push(`${width}: ${overflow} px too wide`);
+      }
+      expect(faults).to.deep.equal([]);
+      const english = await readLabels(page);
+      const german = await open(at, { locale: 'de-DE' });
+      expect(await german.page.locator('html').getAttribute('lang')).to.equal('de');
+      const same = (await readLabels(german.page)).filter((label) => english.includes(label) && !SAME.has(label));
+      expect(same, 'not translated').to.deep.equal([]);
+    });
+  });
+});
+
+/** Words that are the same in both languages. */
+const SAME = new Set(['Farthing']);
+
+function waitForScheme(page: Page, scheme: Theme): Promise<void> {
+  return page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor({ state: 'attached' });
+}
+
+/** The words of headings, buttons, links, labels and columns, without names of records, ids, code and figures. */
+function readLabels(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`(() => {
+    const found = new Set();
+    for (const each of document.querySelectorAll('h1, h2, h3, button, a, label, legend, th, dt, [role=columnheader], [role=tab]')) {
+      const copy = each.cloneNode(true);
+      for (const name of copy.querySelectorAll('bdi, code, pre, .mono, kbd, time, [lang], [data-why]')) name.remove();
+      if (each.closest('bdi, code, pre, .mono, time, [lang]:not(html), [data-why]')) continue;
+      const text = copy.textContent.replace(/[^\\p{L} ]+/gu, ' ').replace(/ +/g, ' ').trim();
+      if (/\\p{L}{3}/u.test(text)) found.add(text);
+    }
+    return [...found];
+  })()`);
+}
