@@ -6,7 +6,7 @@ import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../
 const PASSWORD = 'correct horse battery';
 
 describe('the ground of the console', function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let app: ConsoleApp;
   let plan_id: string;
   before(async () => {

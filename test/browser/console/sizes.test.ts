@@ -6,7 +6,7 @@ import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../
 const SCRIPT_BYTES_MAX = 220 * 1024;
 
 describe('the first page of the console', function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let app: ConsoleApp;
   before(async () => {
     app = await startConsole();
