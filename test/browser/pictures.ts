@@ -28,7 +28,11 @@ const PICTURES: readonly Picture[] = [
   { name: 'home', path: () => '' },
   {
     name: 'events',
-    path: async (company) => `/events?event=${(await company.sendNow(40)).at(-1)!}`,
+    path: async (company) => {
+      const sent = await company.sendNow(40);
+      const own = sent.filter(({ external_customer_id }) => external_customer_id === 'northwind');
+      return `/events?event=${own.at(-1)!.event_id}`;
+    },
     // The events that arrive while the page is open fill its list.
     prepare: async (page, company) => {
       for (let second = 0; second < 8; second++) {
@@ -39,7 +43,7 @@ const PICTURES: readonly Picture[] = [
   },
   { name: 'price', path: ({ scale }) => `/plans/${scale.plan_id}/prices/${scale.tiered_price_id}` },
   { name: 'invoice', path: ({ invoice_id, line_id }) => `/invoices/${invoice_id}?why=${line_id}` },
-  { name: 'usage', theme: 'dark', path: ({ input_meter_id }) => `/usage?meter=${input_meter_id}` },
+  { name: 'usage', theme: 'dark', path: ({ input_meter_id }) => `/usage?meter=${input_meter_id}&compare=before` },
 ];
 
 async function takePictures(wanted: readonly Picture[]): Promise<void> {
