@@ -13,6 +13,7 @@ import { shrinkPng } from './shrink-png.ts';
 
 const SIZE = { width: 1440, height: 900 };
 const ACTION_MS = 30_000;
+const COUNTED_MS = 120_000;
 /** Hides the caret, which blinks. */
 const STILL = 'document.activeElement instanceof HTMLElement && document.activeElement.blur()';
 
@@ -35,6 +36,8 @@ const PICTURES: readonly Picture[] = [
     },
     // The events that arrive while the page is open fill its list.
     prepare: async (page, company) => {
+      await page.getByText('Next invoice').first().waitFor();
+      await page.getByText('being counted').first().waitFor({ state: 'detached', timeout: COUNTED_MS });
       for (let second = 0; second < 8; second++) {
         await company.sendNow(3);
         await page.waitForTimeout(1_000);

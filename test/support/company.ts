@@ -37,6 +37,7 @@ type CompanyCustomer = {
 /** Places in the list of invoices, the newest first. */
 const UNPAID = new Set([1, 6]);
 const LAST_HOUR_EVENTS = 700;
+const SMALL = 0.02;
 
 const CUSTOMERS: readonly CompanyCustomer[] = [
   customer('northwind', 'Northwind Labs', 'Scale', 24),
@@ -203,19 +204,19 @@ class EventMaker {
       }
       if (at.getUTCHours() === 3) events.push(...CUSTOMERS.map((one) => this.#createLevel(one, { at, growth })));
     }
-    // The last hour is dense, as that of a company with traffic: home shows it by the minute.
+    // The last hour is dense, because home shows it by the minute; its calls are small, so that the day is like any other.
     for (let call = 0; call < LAST_HOUR_EVENTS; call++)
-      events.push(this.createEvent(new Date(end.getTime() - Math.floor(this.#draw() * HOUR_MS))));
+      events.push(this.createEvent(new Date(end.getTime() - Math.floor(this.#draw() * HOUR_MS)), SMALL));
     return [...events, ...this.#listFaults(end)];
   }
 
-  createEvent(at: Date): SeededEvent {
+  createEvent(at: Date, size = 1): SeededEvent {
     const isMini = this.#draw() > 0.7;
     const properties = {
       model: isMini ? 'wren-2-mini' : 'wren-2',
       region: this.#draw() < 0.6 ? 'eu-1' : 'us-1',
-      tokens_in: String(Math.floor(4_000 + this.#draw() * (isMini ? 40_000 : 140_000))),
-      tokens_out: String(Math.floor(600 + this.#draw() * 14_000)),
+      tokens_in: String(Math.floor(size * (4_000 + this.#draw() * (isMini ? 40_000 : 140_000)))),
+      tokens_out: String(Math.floor(size * (600 + this.#draw() * 14_000))),
     };
     return this.#event('completion', this.#pickCustomer(), { at, properties });
   }
