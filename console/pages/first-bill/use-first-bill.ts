@@ -62,7 +62,7 @@ export function useFirstBill(): FirstBill {
       price_count: prices.rows.length,
       has_counted_event: (events.data?.events ?? []).some(({ event_name }) => names.has(event_name)),
       subscription_count: subscriptions.rows.length,
-      has_advanced: year !== undefined && hasAdvanced(year.clock),
+      has_advanced: year !== undefined && hasAdvanced(year.clock) && !isAdvancing(year.clock),
       is_in_production: isInProduction,
     }),
   };
