@@ -74,7 +74,7 @@ export function uncountedCountsQuery(filters: UncountedFilters) {
   });
 }
 
-const PROCESSING_MS = 1000;
+export const PROCESSING_MS = 1000;
 
 /** The thread of an event. It is read again each second until the event takes effect. */
 export function threadQuery(id: string) {
