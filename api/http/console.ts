@@ -12,7 +12,7 @@ import type { Services } from './services.ts';
 /** Paths with another owner. */
 const RESERVED = /^\/(?:v1|docs|webhooks|portal|assets|metrics|health|ready)(?:\/|$)/i;
 /** Files with a hash of their content in their name, and the few files at the top of a build. */
-const FILE = /^\/(?:assets\/[\w.-]+|[\w-]+\.(?:svg|png|ico|txt|webmanifest))$/;
+const FILE = /^\/(?:assets\/[\w-]+(?:\.[\w-]+)*|[\w-]+\.(?:svg|png|ico|txt|webmanifest))$/;
 const NONCE = /__NONCE__/g;
 const NONCE_BYTES = 16;
 const RETRY_SECONDS = 2;

@@ -3,7 +3,9 @@
  * environment, and unsafe ones carry the header that a form on a foreign page cannot send.
  */
 import createClient, { type Middleware } from 'openapi-fetch';
+import { getEnvironment } from './environment.ts';
 import type { paths } from './openapi.d.ts';
+import { quoteShell } from './shell-quote.ts';
 
 export const API_BASE = '/v1';
 export const CONSOLE_HEADER = 'X-Farthing-Console';
@@ -28,15 +30,9 @@ export class ApiError extends Error {
 
 type ErrorRecord = { code?: string; message?: string; details?: { field?: unknown } | null };
 
-/** The environment of the page that is open; null before sign-in. */
-let environment_id: string | null = null;
-
-export function setEnvironment(id: string | null): void {
-  environment_id = id;
-}
-
 const addHeaders: Middleware = {
   onRequest({ request }) {
+    const environment_id = getEnvironment();
     if (environment_id !== null && !request.headers.has(ENVIRONMENT_HEADER))
       request.headers.set(ENVIRONMENT_HEADER, environment_id);
     request.headers.set(CONSOLE_HEADER, '1');
@@ -68,16 +64,17 @@ export async function dataFrom<Data>(answer: Promise<{ data?: Data }>): Promise<
 /** Address of a download or a stream, which cannot send headers: the environment stands in the query. */
 export function linkTo(path: string, query: Record<string, string | undefined> = {}): string {
   const search = new URLSearchParams();
-  for (const [key, value] of Object.entries({ environment_id: environment_id ?? undefined, ...query }))
+  for (const [key, value] of Object.entries({ environment_id: getEnvironment() ?? undefined, ...query }))
     if (value !== undefined) search.set(key, value);
   return `${API_BASE}${path}?${search}`;
 }
 
 /** The command that asks the same, for a terminal. The key is the reader's own. */
 export function formatCurl(method: string, path: string, body?: unknown): string {
-  const lines = [`curl -X ${method} '${location.origin}${API_BASE}${path}'`, `-H "x-api-key: $FARTHING_API_KEY"`];
-  if (environment_id !== null) lines.push(`-H '${ENVIRONMENT_HEADER}: ${environment_id}'`);
-  if (body !== undefined)
-    lines.push(`-H 'content-type: application/json'`, `-d '${JSON.stringify(body).replaceAll("'", `'\\''`)}'`);
+  const environment_id = getEnvironment();
+  const address = quoteShell(`${location.origin}${API_BASE}${path}`);
+  const lines = [`curl -X ${method} ${address}`, `-H "x-api-key: $FARTHING_API_KEY"`];
+  if (environment_id !== null) lines.push(`-H ${quoteShell(`${ENVIRONMENT_HEADER}: ${environment_id}`)}`);
+  if (body !== undefined) lines.push(`-H 'content-type: application/json'`, `-d ${quoteShell(JSON.stringify(body))}`);
   return lines.join(' \\\n  ');
 }

@@ -8,7 +8,7 @@ import {
   redirect,
   retainSearchParams,
 } from '@tanstack/react-router';
-import { setEnvironment } from '../client/client.ts';
+import { setEnvironment } from '../client/environment.ts';
 import { sessionQuery } from '../client/session.ts';
 import { Failure } from '../components/states.tsx';
 import { compact, readOneOf, type SearchInput } from './search.ts';
@@ -45,10 +45,12 @@ export const environmentRoute = createRoute({
   path: '/env/$environment_id',
   validateSearch: (input: SearchInput): EnvironmentSearch => compact({ zone: readOneOf(input, 'zone', ZONES) }),
   search: { middlewares: [retainSearchParams<EnvironmentSearch>(['zone'])] },
-  beforeLoad: async ({ context: { queries }, params, location: { href } }) => {
+  beforeLoad: async ({ context: { queries }, params, location: { href }, preload }) => {
     const session = await queries.ensureQueryData(sessionQuery);
     if (session === null) throw redirect({ to: '/sign-in', search: { to: href } });
     if (!session.environments.some(({ id }) => id === params.environment_id)) throw redirect({ to: '/' });
+    // A link under the pointer is only prepared: the page that is open stays in its environment.
+    if (preload) return;
     setEnvironment(params.environment_id);
     localStorage.setItem(LAST_ENVIRONMENT, params.environment_id);
   },

@@ -2,6 +2,7 @@
 import { QueryClient } from '@tanstack/react-query';
 import { createRouter } from '@tanstack/react-router';
 import { ApiError } from '../client/client.ts';
+import { getEnvironment, hashInEnvironment, isOfEnvironment } from '../client/environment.ts';
 import { apiKeysRoutes } from '../pages/api-keys/routes.ts';
 import { customersRoutes } from '../pages/customers/routes.ts';
 import { eventsRoutes } from '../pages/events/routes.ts';
@@ -24,6 +25,7 @@ export const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 5_000,
+      queryKeyHashFn: hashInEnvironment,
       // What the service refuses, it refuses again.
       retry: (count, error) =>
         count < RETRIES_MAX && !(error instanceof ApiError && error.status < 500 && error.status !== 429),
@@ -56,6 +58,14 @@ export const router = createRouter({
   context: { queries },
   defaultPreload: 'intent',
   scrollRestoration: true,
+});
+
+/** The page before may have read once more, for the environment after it: none of its answers is shown again. */
+let shown_environment = getEnvironment();
+router.subscribe('onResolved', () => {
+  if (getEnvironment() === shown_environment) return;
+  shown_environment = getEnvironment();
+  queries.removeQueries({ type: 'inactive', predicate: ({ queryKey }) => isOfEnvironment(queryKey) });
 });
 
 declare module '@tanstack/react-router' {

@@ -131,9 +131,10 @@ function SignOut(): ReactNode {
   const [isAsking, setAsking] = useState(false);
   const signOut = useMutation({
     mutationFn: deleteSession,
-    // A full load leaves nothing of the tenant in memory.
+    // A full load leaves nothing of the tenant in memory, and the names of opened records end with the session.
     onSuccess: () => {
       queries.clear();
+      sessionStorage.clear();
       location.assign('/sign-in');
     },
   });

@@ -44,12 +44,30 @@ export type QuantityCost = {
   readonly lines: readonly QuantityCostLine[];
 };
 
+/** Maximum of quantities × tiers: the answer may have a line for each of them. They take about a fifth of a second. */
+const LINES_MAX = 20_000;
+
 /** Computes the cost of each quantity. A faulty quantity is refused with its index. */
 export function computeQuantityCosts(quantities: readonly string[], input: QuantityCostInput): QuantityCost[] {
+  checkLineCount(quantities.length, input);
   return quantities.map((quantity, index) => {
     checkQuantity(quantity, { price: input.price, field: `quantities[${index}]` });
     return computeQuantityCost(quantity, input);
   });
+}
+
+function checkLineCount(count: number, { price, window }: QuantityCostInput): void {
+  const terms = [price, ...(window?.time_buckets ?? []).map((bucket) => bucket.price)];
+  const tier_count = Math.max(...terms.map(({ tiers }) => tiers?.length ?? 0));
+  if (count * tier_count <= LINES_MAX) return;
+  const quantities_max = Math.floor(LINES_MAX / tier_count);
+  throw invalid(
+    'quantities',
+    `must not have more than ${quantities_max} entries for a price with ${tier_count} tiers`,
+    {
+      quantities_max,
+    },
+  );
 }
 
 function checkQuantity(text: string, { price, field }: { price: ChargeDefinition; field: string }): void {
@@ -67,7 +85,11 @@ function computeQuantityCost(quantity: string, { price, window }: QuantityCostIn
 
 function chargeAlone(quantity: string, price: ChargeDefinition) {
   const parts = chargeParts(price, quantity);
-  return { amount: sumDecimals(parts.map((part) => part.amount)), lines: parts.map((part) => toCostLine(part, price)) };
+  const sorted = sortTiers(price.tiers ?? []);
+  return {
+    amount: sumDecimals(parts.map((part) => part.amount)),
+    lines: parts.map((part) => toCostLine(part, sorted)),
+  };
 }
 
 /** Charges the quantity as the usage of one window, under the commitment of its time of day. */
@@ -77,8 +99,9 @@ function chargeInWindow(quantity: string, price: ChargeDefinition, { at, size, t
   const commitment = { ...ONLY_TIMES_OF_DAY, windows, time_buckets };
   const used = [{ at, values: [new Decimal(quantity)] }];
   const { charge, parts } = windowedCharge({ commitment, price, range, over_until: range.end, used });
-  const terms = new Map(time_buckets.map((bucket) => [bucket.id, bucket.price]));
-  const lines = parts.map(({ part, time_bucket }) => toCostLine(part, terms.get(time_bucket) ?? price));
+  const sorted = sortTiers(price.tiers ?? []);
+  const sortedTiers = new Map(time_buckets.map((bucket) => [bucket.id, sortTiers(bucket.price.tiers ?? [])]));
+  const lines = parts.map(({ part, time_bucket }) => toCostLine(part, sortedTiers.get(time_bucket) ?? sorted));
   return { amount: charge, lines };
 }
 
@@ -92,9 +115,8 @@ const ONLY_TIMES_OF_DAY = {
 
 function toCostLine(
   { tier, units, unit_amount, flat_amount, amount }: ChargePart,
-  { tiers }: Pick<ChargeDefinition, 'tiers'>,
+  sorted: NonNullable<ChargeDefinition['tiers']>,
 ): QuantityCostLine {
-  const sorted = sortTiers(tiers ?? []);
   const bound = (index: number) => {
     const own = sorted[index];
     return own === undefined || isOpen(own) ? null : String(own.up_to);

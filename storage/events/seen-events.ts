@@ -1,9 +1,12 @@
-/** Names and properties of recently accepted events, for menus. Corrections are not applied. */
+/**
+ * Names and properties of recently accepted events, for menus. Corrections are not applied. Both read an unknown number of raw events, so they
+ * run in the slot for large queries, where they delay no small query of another tenant.
+ */
 import { z } from 'zod';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { type ClickHouseClient, defineStatement } from '../clickhouse/clickhouse.ts';
-import { type QueryBounds, runAsSmall } from '../concurrency/query-bounds.ts';
+import { type QueryBounds, runAsLarge } from '../concurrency/query-bounds.ts';
 
 const NAMES_MAX = 1_000;
 const PROPERTIES_MAX = 1_000;
@@ -65,7 +68,7 @@ export function listSeenNames(
   { start_us, bounds }: SeenQuery,
 ): Promise<z.output<(typeof seenNames)['row']>[]> {
   const params = { tenant_id, environment_id, start_us };
-  return runAsSmall({ tenant_id, bounds }, () => seenNames.run(clickhouse, params, { abort_signal: bounds.signal }));
+  return runAsLarge({ tenant_id, bounds }, () => seenNames.run(clickhouse, params, { abort_signal: bounds.signal }));
 }
 
 /** Properties of the newest 10,000 events with this name, the most frequent first, at most 1,000. */
@@ -76,5 +79,5 @@ export function listSeenProperties(
 ): Promise<z.output<(typeof seenProperties)['row']>[]> {
   const params = { tenant_id, environment_id, start_us, event_name };
   const options = { abort_signal: bounds.signal };
-  return runAsSmall({ tenant_id, bounds }, () => seenProperties.run(clickhouse, params, options));
+  return runAsLarge({ tenant_id, bounds }, () => seenProperties.run(clickhouse, params, options));
 }

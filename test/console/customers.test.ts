@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { deriveLevel, findOnlyCurrency, listAddressLines, splitIds } from '../../console/pages/customers/customer.ts';
 import { toBody, toDraft } from '../../console/pages/customers/customer-draft.ts';
-import { nameLines } from '../../console/pages/customers/next-invoice.ts';
+import { nameLines } from '../../console/pages/customers/preview-lines.ts';
 
 type Customer = NonNullable<Parameters<typeof toDraft>[0]>;
 const customer = {

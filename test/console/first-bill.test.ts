@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
+import { quoteShell } from '../../console/client/shell-quote.ts';
 import {
   buildSampleEvent,
   buildTraffic,
@@ -114,6 +116,30 @@ describe('the event of the commands', () => {
       expect(COMMANDS[language]({ url, key: null, event }), language).to.include('FARTHING_API_KEY');
     }
     expect(COMMANDS.curl({ url, key: 'pk_1', event })).to.include(`"o'\\''neill"`);
+  });
+
+  it('reaches the service as it is, whatever a shell reads in its texts', () => {
+    const hostile = `KNOWN'; echo '$(id) \`id\` "\\" !! NOW`;
+    const event = { event_name: hostile, external_customer_id: hostile, properties: { [hostile]: hostile } };
+    for (const language of ['curl', 'opentelemetry'] as const) {
+      const command = COMMANDS[language]({ url: 'http://localhost', key: 'pk_1', event });
+      const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
+      const sent = execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\0');
+      const body = JSON.parse(sent[sent.indexOf('-d') + 1]!);
+      if (language === 'curl') expect(body).to.deep.equal(event);
+      else {
+        const [metric] = body.resourceMetrics[0].scopeMetrics[0].metrics;
+        const [point] = metric.sum.dataPoints;
+        expect(metric.name).to.equal(hostile);
+        expect(point.attributes[0].value).to.deep.equal({ stringValue: hostile });
+        expect([point.startTimeUnixNano, point.timeUnixNano]).to.satisfy((times: string[]) =>
+          times.every((time) => /^\d{19}$/.test(time)),
+        );
+      }
+    }
+    // The address of a record has its id, in which `encodeURIComponent` leaves apostrophes.
+    const address = `http://localhost/v1/events/${encodeURIComponent(hostile)}`;
+    expect(execFileSync('sh', ['-c', `printf %s ${quoteShell(address)}`], { encoding: 'utf8' })).to.equal(address);
   });
 
   it('has its properties as texts for the published client', () => {

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { filterActions, isNamed } from '../../console/pages/search/actions.ts';
-import { groupHits, type SearchHit, toRecordPath } from '../../console/pages/search/hits.ts';
-import { addRecent } from '../../console/pages/search/recent.ts';
+import { addRecent, groupHits, type SearchHit, toRecordPath } from '../../console/pages/search/hits.ts';
 import { toStatusWord } from '../../console/pages/search/status-word.ts';
 
 const hit = (kind: SearchHit['kind'], id: string): SearchHit => ({

@@ -1,5 +1,7 @@
 /** The console as a browser gets it: pages with their policy, files with their caches, and nothing in place of an answer of the API. */
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
@@ -102,6 +104,27 @@ describe('the console', () => {
       expect((await get('/customers', { accept })).body.code, accept).to.equal('not_found');
     }
     expect((await get('/sign-in', { accept: CHROMIUM }, 'POST')).status).to.equal(404);
+  });
+
+  it('has no file outside of its build, and no browser stores such an answer', async () => {
+    for (const path of [
+      '/assets/..',
+      '/assets/.',
+      '/assets/../index.html',
+      '/assets/..%2findex.html',
+      '/assets/%2e%2e/secret.json',
+      '/assets/..%5csecret.json',
+      '/assets//etc/passwd',
+      '/secret.json',
+    ]) {
+      // `fetch` resolves dots in a path before it sends the request.
+      const sent = request(`${api.url}/`, { path });
+      sent.end();
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      response.resume();
+      expect(response.statusCode, path).to.equal(404);
+      expect(response.headers['cache-control'] ?? '', path).to.not.contain('max-age');
+    }
   });
 
   it('has files that a browser stores for a year, as small as it can read them', async () => {

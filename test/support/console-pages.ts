@@ -31,7 +31,11 @@ export function listPages(records: SeededRecords): string[] {
       `why=${subscription_id}`,
       'do=archive',
     ]),
-    '/usage',
+    ...withSearches('/usage', [
+      '',
+      `meter=${meter_id}&split=customer&compare=before`,
+      `meter=${meter_id}&show=cost&why=cost`,
+    ]),
     ...withSearches('/events', [
       '',
       'tab=uncounted',
@@ -66,12 +70,15 @@ export function listPages(records: SeededRecords): string[] {
     ...withSearches('/invoices', ['', 'show=draft', 'show=void']),
     ...withSearches(invoice, ['', `why=${line_id}`, 'why=total', 'do=pay', 'do=void', 'do=send']),
     ...withSearches(`/invoices/${draft_id}`, ['', 'do=finalize']),
-    '/wallets',
-    `/wallets/${wallet_id}`,
+    ...withSearches('/wallets', ['', 'sheet=new']),
+    ...withSearches(`/wallets/${wallet_id}`, ['', 'why=balance', 'sheet=record', 'do=top-up', 'do=debit', 'do=close']),
     ...withSearches('/api-keys', ['', 'sheet=new']),
     ...withSearches('/webhooks', ['', 'sheet=new']),
     ...withSearches(`/webhooks/${endpoint_id}`, ['', 'sheet=edit', 'sheet=rotate', 'sheet=record']),
-    '/settings',
+    ...withSearches('/settings', [
+      ...['company', 'numbering', 'tax', 'mail', 'account', 'team', 'environments', 'audit'].map((tab) => `tab=${tab}`),
+      ...['team', 'environments'].map((tab) => `tab=${tab}&sheet=new`),
+    ]),
   ];
 }
 

@@ -8,7 +8,7 @@ import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
 import { releaseClaim, takeClaim } from '../../../storage/queue/push-claims.ts';
-import { CALL_MS_MAX, REQUEST_MS_MAX } from './call-deadline.ts';
+import { CALL_MS_MAX, LateCall, REQUEST_MS_MAX } from './call-deadline.ts';
 
 /** An attempt makes at most two calls: one that searches for the record, and one that voids it. */
 const CALLS_MAX = 2;
@@ -29,7 +29,10 @@ export class BeingSent extends ProviderError {
   }
 }
 
-/** Runs one attempt with the claim on its mapping, which is read again after the claim. */
+/**
+ * Runs one attempt with the claim on its mapping, which is read again after the claim. After a late call the claim is not released but
+ * expires, because the last request may still create the record.
+ */
 export async function withClaim<Result>(
   { postgres }: Postgres,
   mapping: IntegrationMappingModel,
@@ -37,10 +40,14 @@ export async function withClaim<Result>(
 ): Promise<Result> {
   const claimed_by = randomUUID();
   const claimed = await claimMapping({ postgres }, mapping, claimed_by);
+  let isLate = false;
   try {
     return await attempt(claimed);
+  } catch (error) {
+    isLate = error instanceof LateCall;
+    throw error;
   } finally {
-    await releaseClaim(postgres, claimed, claimed_by);
+    if (!isLate) await releaseClaim(postgres, claimed, claimed_by);
   }
 }
 

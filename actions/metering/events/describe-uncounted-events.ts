@@ -2,6 +2,7 @@
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import type { UncountedReason } from '../../../core/metering/event/uncounted.ts';
+import { mapYielding } from '../../../storage/concurrency/time-slicer.ts';
 import { loadHistories } from '../../../storage/events/corrections.ts';
 import type { UncountedRow } from '../../../storage/events/uncounted-events.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
@@ -37,7 +38,8 @@ export async function describeUncountedEvents(
     if (!nearest.has(name)) nearest.set(name, findNearestName(name, names));
     return nearest.get(name)!;
   };
-  return events.map((event) => {
+  // Each name is compared with those of all meters.
+  return mapYielding(scope.tenant_id, events, (event) => {
     const history = isStored(event) ? histories?.get(event.event_id) : undefined;
     const content = history && (history.corrections.at(-1) ?? history.original);
     return {

@@ -105,7 +105,7 @@ export const PriceCostRequest = z
     }),
     quantities: z.array(decimalText).min(1).max(500).meta({
       description:
-        'Quantities to price, from 1 to 500. A negative one, and one below the `min_quantity` of a FIXED price, is refused.',
+        'Quantities to price, from 1 to 500; with more than 40 tiers, fewer (20,000 / tiers). A negative one, and one below the `min_quantity` of a FIXED price, is refused.',
     }),
     at: timestampText.nullish().meta({
       description:

@@ -51,17 +51,21 @@ function openStream(filter: StreamFilter, context: Context): void {
     },
     fail: (error) => {
       send('error', JSON.stringify(errorRecord(toFarthingError(error))));
-      response.end();
+      end();
     },
   });
   const stopping = getStopSignal(request);
   const heartbeat = setInterval(() => {
-    // A client that has read nothing for so long is gone.
-    if (!isRead()) return void response.destroy();
+    // A client that has read nothing for so long, or not the end of its stream, is gone.
+    if (!isRead() || response.writableEnded) return void response.destroy();
     response.write(':\n\n');
-    checkAccess(context).catch(() => response.end());
+    checkAccess(context).catch(end);
   }, HEARTBEAT_MS).unref();
-  const end = () => void response.end();
+  /** An ended stream is closed once the client has read the rest, and must not be written to until then. */
+  const end = () => {
+    stop();
+    response.end();
+  };
   stopping?.addEventListener('abort', end, { once: true });
   response.once('close', () => {
     stop();

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { describeUncountedEvents } from '../../../actions/metering/events/describe-uncounted-events.ts';
 import { listUncountedEvents, showUncountedEvent } from '../../../actions/metering/events/list-uncounted-events.ts';
+import { canRead } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
 import { anyCase, orNull, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
@@ -16,7 +17,8 @@ import { cursorField, formatPlaceCursor, parsePlaceCursor } from './place-cursor
 const UncountedFields = uncountedEventShape.extend({
   timestamp: timestampText.nullable().meta({ description: 'Time of the event; null for a dead letter or a conflict.' }),
   nearest_event_name: z.string().nullable().meta({
-    description: 'Event name of a meter that is spelled almost like that of an `unmatched` event; null if none is.',
+    description:
+      'Event name of a meter that is spelled almost like that of an `unmatched` event; null if none is, or without the permission to read meters.',
   }),
 });
 
@@ -82,7 +84,8 @@ export const uncountedRoutes: Route[] = [
       if (days !== null && start_time !== null) throw invalid('days', 'must not be sent with start_time');
       const start_us = days === null ? start_time : toUs(context.now.getTime()) - days * US_PER_DAY;
       if (start_us !== null && end_us !== null) checkRange({ start_us, end_us });
-      const { services, scope, response } = context;
+      const { services, scope, response, principal } = context;
+      const mayName = canRead(principal, 'meter');
       const after = parsePlaceCursor(cursor);
       const wanted = { ...filters, start_us, end_us };
       const reasons = reason === null ? UNCOUNTED_REASONS : [reason];
@@ -91,7 +94,8 @@ export const uncountedRoutes: Route[] = [
       );
       const details = await describeUncountedEvents(services, scope, events);
       const items = events.map((event, index) => {
-        const { timestamp_us, nearest_event_name, properties } = details[index]!;
+        const { timestamp_us, properties, ...named } = details[index]!;
+        const nearest_event_name = mayName ? named.nearest_event_name : null;
         const timestamp = timestamp_us === null ? null : formatUs(timestamp_us);
         const shown = completeKeys(UncountedFields, { ...showUncountedEvent(event), timestamp, nearest_event_name });
         return `{"properties":${properties ?? 'null'},${JSON.stringify(shown).slice(1)}`;

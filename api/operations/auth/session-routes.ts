@@ -123,7 +123,8 @@ export const sessionRoutes: Route[] = [
     description:
       'Ends a session of the caller: later requests with its cookie are refused. A session of another user is not found.',
     tag,
-    access: 'self:write',
+    // Users of a suspended tenant can end a stolen session, too.
+    access: 'self:read',
     has_no_tag: true,
     params: idParams,
     success: 204,

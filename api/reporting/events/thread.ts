@@ -6,6 +6,7 @@ import {
   THREAD_REASONS,
   THREAD_STATUSES,
 } from '../../../actions/reporting/events/event-thread.ts';
+import { requireRead } from '../../../core/foundation/access/role.ts';
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { notFound } from '../../../core/foundation/error.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
@@ -103,6 +104,9 @@ export const EventThreadAnswer = ThreadFields.extend({
   }),
 }).meta({ id: 'EventThread' });
 
+/** Records that a thread shows beside the event. */
+const THREAD_ENTITIES = ['customer', 'meter', 'subscription', 'price', 'invoice'] as const;
+
 export const threadRoutes: Route[] = [
   route({
     method: 'get',
@@ -110,14 +114,15 @@ export const threadRoutes: Route[] = [
     operation_id: 'getEventThread',
     summary: 'Follow an event to its invoice',
     description:
-      'Returns the meters that count the event, with the usage of the customer without it and with it; the charges of that usage, with their cost without it and with it, unrounded; and the invoice. If no meter counts the event, `reason` and `nearest_event_name` explain it: [The thread of an event](/docs/rules/events.md#the-thread-of-an-event).',
+      'Returns the meters that count the event, with the usage of the customer without it and with it; the charges of that usage, with their cost without it and with it, unrounded; and the invoice. If no meter counts the event, `reason` and `nearest_event_name` explain it. Also needs the permissions to read customers, meters, subscriptions, prices and invoices: [The thread of an event](/docs/rules/events.md#the-thread-of-an-event).',
     tag: 'Events',
     access: 'event:read',
     params: idParams,
     ids_are_texts: true,
     success: 200,
     answer: EventThreadAnswer,
-    handle: async ({ params }, { services, scope, now, response }) => {
+    handle: async ({ params }, { services, scope, now, response, principal }) => {
+      for (const entity of THREAD_ENTITIES) requireRead(principal, entity, 'the thread of an event');
       const thread = await followEvent(services, scope, { id: params.id, now });
       if (!thread) throw notFound('event', params.id);
       const event = thread.event ? formatEventJson(thread.event, scope) : 'null';

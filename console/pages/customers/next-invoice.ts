@@ -3,6 +3,7 @@ import { type UseQueryResult, useQueries, useQuery } from '@tanstack/react-query
 import { api } from '../../client/client.ts';
 import { type GetData, postQuery } from '../../client/queries.ts';
 import type { Invoice } from '../invoices/invoice.ts';
+import { nameLines } from './preview-lines.ts';
 
 export type Subscription = GetData<'/subscriptions'>['items'][number];
 
@@ -39,16 +40,4 @@ export function useNextInvoices(subscription_ids: readonly string[]): readonly I
 /** The invoice of a number that is asked about: `why` is the id of a line, or that of the subscription for the total. */
 export function findExplained(invoices: readonly Invoice[], why: string | undefined): Invoice | undefined {
   return invoices.find(({ id, line_items }) => id === why || line_items?.some((line) => line.id === why));
-}
-
-/** A preview is no record, so that its lines have no ids. They are named by their subscription line, and by their place after a repeated one. */
-export function nameLines(preview: Invoice, subscription_id: string): Invoice {
-  const seen = new Map<string, number>();
-  const line_items = (preview.line_items ?? []).map((line) => {
-    const own = line.subscription_line_item_id ?? line.price_id ?? 'line';
-    const count = seen.get(own) ?? 0;
-    seen.set(own, count + 1);
-    return { ...line, id: count === 0 ? own : `${own}-${count + 1}` };
-  });
-  return { ...preview, id: subscription_id, line_items };
 }

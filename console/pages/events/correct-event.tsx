@@ -8,7 +8,7 @@ import { useGet } from '../../client/queries.ts';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Effects } from './effects.tsx';
-import type { EventThreadData } from './event-queries.ts';
+import { type EventThreadData, whileProcessing } from './event-queries.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
 import { formatExact, parseExact } from './exact-json.ts';
@@ -66,7 +66,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
       ),
     enabled: tried !== null && isChanged,
     placeholderData: keepPreviousData,
-    retry: false,
+    ...whileProcessing,
   });
   const deed = useDeed(
     () =>

@@ -1,6 +1,6 @@
 /** Reads of the pages of events. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, dataFrom } from '../../client/client.ts';
+import { ApiError, api, dataFrom } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
 import { parseExact } from './exact-json.ts';
 import type { UncountedReason } from './routes.ts';
@@ -74,12 +74,33 @@ export function uncountedCountsQuery(filters: UncountedFilters) {
   });
 }
 
-export const PROCESSING_MS = 1000;
+const PROCESSING_MS = 1000;
+const RETRIES_MAX = 8;
 
-/** The thread of an event. It is read again each second until the event takes effect. */
-export function threadQuery(id: string) {
+/** A preview is refused while the event is being processed, which is over soon. */
+export const whileProcessing = {
+  retry: (count: number, error: Error) => error instanceof ApiError && error.status === 503 && count < RETRIES_MAX,
+  retryDelay: PROCESSING_MS,
+};
+
+/** Corrections of an event, read again until all are applied. */
+export function correctionsQuery(id: string) {
   return queryOptions({
-    queryKey: ['/events/{id}/thread', id] as const,
+    queryKey: ['/events/{id}/corrections', id] as const,
+    queryFn: ({ signal }) =>
+      dataFrom(api.GET('/events/{id}/corrections', { params: { path: { id } as never }, signal })),
+    refetchInterval: ({ state }) =>
+      state.data?.items.some((item) => item.state === 'requested') ? PROCESSING_MS : false,
+  });
+}
+
+/**
+ * The thread of an event. It is read again each second until the event takes effect, and once more when a correction is applied.
+ */
+export function threadQuery(id: string, applied_count: number) {
+  return queryOptions({
+    queryKey: ['/events/{id}/thread', id, applied_count] as const,
+    placeholderData: keepPreviousData,
     queryFn: async ({ signal }): Promise<ExactThread> => {
       const text = await dataFrom(
         api.GET('/events/{id}/thread', { params: { path: { id } }, parseAs: 'text', signal }) as Promise<{

@@ -1,8 +1,8 @@
 /** One event's thread: the event, its customer, the meters that count it, its prices, the next invoice; or why it counts nowhere. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { type ReactNode, useEffect } from 'react';
-import { type GetData, getQuery, invalidate } from '../../client/queries.ts';
+import type { ReactNode } from 'react';
+import { type GetData, invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
@@ -16,7 +16,7 @@ import { Money, Quantity } from '../../figures/money.tsx';
 import { Day, ExactTime, Moment, Period } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { CorrectEvent } from './correct-event.tsx';
-import { type EventThreadData, type ExactThread, PROCESSING_MS, threadQuery } from './event-queries.ts';
+import { correctionsQuery, type EventThreadData, type ExactThread, threadQuery } from './event-queries.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
 import { formatExactValue } from './exact-json.ts';
@@ -38,7 +38,10 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
   const texts = useTexts(EVENT_TEXTS);
   const session = useSession();
   const queries = useQueryClient();
-  const found = useQuery(threadQuery(id));
+  const corrections = useQuery(correctionsQuery(id));
+  const items = corrections.data?.items ?? [];
+  const applied = items.filter(({ state }) => state === 'applied').length;
+  const found = useQuery(threadQuery(id, applied));
   const { thread, properties } = found.data ?? {};
   const isVoided = thread?.status === 'voided';
   const blocked = !can(session, 'event', 'correct')
@@ -73,7 +76,7 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
           {(data) => (
             <>
               <EventThread data={data} onMend={blocked === null ? () => onDialogue('mend') : null} />
-              <Corrections id={id} />
+              <Corrections items={items} />
               <div className={styles.tools}>
                 <RecordTools record={data.thread} path={`/events/${encodeURIComponent(id)}/thread`} />
               </div>
@@ -358,25 +361,9 @@ function NotCounted({ thread, onMend }: { thread: EventThreadData; onMend: (() =
   );
 }
 
-function isUnapplied(corrections: GetData<'/events/{id}/corrections'> | undefined): boolean {
-  return corrections?.items?.some(({ state }) => state === 'requested') ?? false;
-}
-
 /** What was corrected, when, and why. */
-function Corrections({ id }: { id: string }): ReactNode {
+function Corrections({ items }: { items: GetData<'/events/{id}/corrections'>['items'] }): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const queries = useQueryClient();
-  const found = useQuery({
-    ...getQuery('/events/{id}/corrections', { path: { id } as never }),
-    refetchInterval: ({ state }) => (isUnapplied(state.data) ? PROCESSING_MS : false),
-  });
-  const items = found.data?.items ?? [];
-  const isWaiting = isUnapplied(found.data);
-  useEffect(() => {
-    if (!isWaiting) return;
-    // The thread changes when the correction takes effect.
-    return () => void invalidate(queries, '/events', '/invoices/preview');
-  }, [isWaiting, queries]);
   if (items.length === 0) return null;
   return (
     <section aria-label={texts.corrections}>

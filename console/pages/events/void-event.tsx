@@ -6,7 +6,7 @@ import { api, dataFrom } from '../../client/client.ts';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Effects } from './effects.tsx';
-import type { EventThreadData } from './event-queries.ts';
+import { type EventThreadData, whileProcessing } from './event-queries.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
 
@@ -23,7 +23,7 @@ export function VoidEvent({ event: { id }, onDone, onClose }: VoidEventProps): R
     queryKey: ['/events/{id}/void/preview', id] as const,
     queryFn: () => dataFrom(api.POST('/events/{id}/void/preview', { params: { path: { id } as never } })),
     staleTime: 0,
-    retry: false,
+    ...whileProcessing,
   });
   const deed = useDeed(
     () => dataFrom(api.POST('/events/{id}/void', { params: { path: { id } as never }, body: { reason } })),

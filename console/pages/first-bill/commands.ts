@@ -1,4 +1,6 @@
 /** The command that sends one event, for the shells and languages of the page. */
+import { quoteShell } from '../../client/shell-quote.ts';
+
 export type SampleEvent = {
   readonly event_name: string;
   readonly external_customer_id: string;
@@ -28,7 +30,7 @@ export const COMMANDS: { readonly [Language in CommandLanguage]: (input: Command
 function formatCurlCommand({ url, key, event }: CommandInput): string {
   return [
     `curl ${url}/events -H "x-api-key: ${key ?? `$${KEY_VARIABLE}`}" \\`,
-    `  -H 'content-type: application/json' -d '${quoteShell(formatEvent(event))}'`,
+    `  -H 'content-type: application/json' -d ${quoteShell(formatEvent(event))}`,
   ].join('\n');
 }
 
@@ -74,16 +76,18 @@ function formatOpenTelemetry({ url, key, event }: CommandInput): string {
   const attributes = Object.entries({ external_customer_id: event.external_customer_id, ...event.properties }).map(
     ([name, value]) => `        {"key": ${JSON.stringify(name)}, "value": ${toValue(value)}}`,
   );
-  const body = [
+  const metric = [
     `{"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": ${JSON.stringify(event.event_name)},`,
     '    "sum": {"aggregationTemporality": 1, "isMonotonic": true, "dataPoints": [{"asInt": "1",',
-    '      "startTimeUnixNano": "NOW", "timeUnixNano": "NOW",',
-    `      "attributes": [\n${attributes.join(',\n')}]}]}}]}]}]}`,
+    '      "startTimeUnixNano": "',
   ].join('\n');
+  const rest = `",\n      "attributes": [\n${attributes.join(',\n')}]}]}}]}]}]}`;
+  // The shell inserts its time between quoted texts. A mark in the text could also be a part of a name.
+  const body = [metric, '", "timeUnixNano": "', rest].map(quoteShell).join('$(date +%s)000000000');
   return [
     `# an exporter or a collector needs the endpoint ${url}/otlp and this header; one data point by hand:`,
     `curl ${url}/otlp/v1/metrics -H "x-api-key: ${key ?? `$${KEY_VARIABLE}`}" \\`,
-    `  -H 'content-type: application/json' -d '${quoteShell(body).replaceAll('NOW', `'$(date +%s)'000000000`)}'`,
+    `  -H 'content-type: application/json' -d ${body}`,
   ].join('\n');
 }
 
@@ -103,10 +107,6 @@ function formatProperties({ properties }: Pick<SampleEvent, 'properties'>): stri
 /** The published client sends properties as texts; meters read the numbers in them. */
 function toTexts(properties: SampleEvent['properties']): Record<string, string> {
   return Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, String(value)]));
-}
-
-function quoteShell(text: string): string {
-  return text.replaceAll("'", `'\\''`);
 }
 
 type MeterShape = {

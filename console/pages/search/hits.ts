@@ -1,5 +1,4 @@
-/** Records that the search finds, and the address of the page of each. */
-import { api, dataFrom } from '../../client/client.ts';
+/** Records that the search finds, in groups, and the paths of their pages. */
 import type { components } from '../../client/openapi.d.ts';
 
 export type SearchHit = components['schemas']['SearchItem'];
@@ -50,32 +49,9 @@ export function toRecordPath({ kind, id }: Pick<RecordRef, 'kind' | 'id'>): stri
   return folder ? `${folder}/${encodeURIComponent(id)}` : null;
 }
 
-/** The path of a record. A price, a payment and a credit note name the record that they belong to. */
-export async function findRecordPath(record: RecordRef): Promise<string> {
-  const path = toRecordPath(record) ?? (await findOwnerPath(record));
-  return path ?? (record.customer_id === null ? 'plans' : `customers/${encodeURIComponent(record.customer_id)}`);
-}
+const RECENT_MAX = 6;
 
-async function findOwnerPath({ kind, id }: RecordRef): Promise<string | null> {
-  const params = { path: { id } };
-  switch (kind) {
-    case 'price': {
-      const price = await dataFrom(api.GET('/prices/{id}', { params }));
-      return price.entity_type === 'PLAN' ? `plans/${price.entity_id}/prices/${id}` : null;
-    }
-    case 'payment': {
-      const payment = await dataFrom(api.GET('/payments/{id}', { params }));
-      return payment.destination_type === 'INVOICE' ? `invoices/${payment.destination_id}` : null;
-    }
-    case 'credit_note': {
-      const note = await dataFrom(api.GET('/creditnotes/{id}', { params }));
-      return `invoices/${note.invoice_id}`;
-    }
-    case 'feature': {
-      const feature = await dataFrom(api.GET('/features/{id}', { params }));
-      return feature.meter_id ? `meters/${feature.meter_id}` : null;
-    }
-    default:
-      return null;
-  }
+/** The newest record stands first, each of them once. */
+export function addRecent(records: readonly RecordRef[], record: RecordRef): RecordRef[] {
+  return [record, ...records.filter(({ id, kind }) => id !== record.id || kind !== record.kind)].slice(0, RECENT_MAX);
 }

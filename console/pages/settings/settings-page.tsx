@@ -1,7 +1,7 @@
 /** The settings: of the company and its documents, of the person who is signed in, and of the team and its environments. */
 import { Tabs } from '@mantine/core';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import type { ComponentType, ReactNode } from 'react';
+import { type ComponentType, type ReactNode, useEffect, useRef } from 'react';
 import { PageHead } from '../../components/page.tsx';
 import { WithSheet } from '../../components/side-sheet.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
@@ -41,6 +41,12 @@ export function SettingsPage(): ReactNode {
   const navigate = useNavigate({ from: FROM });
   const openSheet: OpenSheet = (search = {}) =>
     void navigate({ search: (old) => ({ zone: old.zone, tab: old.tab, ...search }) });
+  const list = useRef<HTMLDivElement>(null);
+  // On a narrow screen the list of tabs scrolls, and the open one may be outside of it.
+  useEffect(() => {
+    const open = list.current?.querySelector(`[data-tab="${tab}"]`);
+    open?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [tab]);
   const Tab = TABS[tab];
   const TabSheet = SHEETS[tab];
   return (
@@ -56,9 +62,9 @@ export function SettingsPage(): ReactNode {
           void navigate({ search: (old) => ({ zone: old.zone, tab: SETTINGS_TABS.find((each) => each === next) }) })
         }
       >
-        <Tabs.List className={styles.tabs}>
+        <Tabs.List ref={list} className={styles.tabs}>
           {SETTINGS_TABS.map((each) => (
-            <Tabs.Tab key={each} value={each}>
+            <Tabs.Tab key={each} value={each} data-tab={each}>
               {texts[each]}
             </Tabs.Tab>
           ))}

@@ -1,5 +1,5 @@
 /** The people and the service accounts of the tenant, with their roles. */
-import { MultiSelect, TextInput } from '@mantine/core';
+import { Checkbox, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
@@ -117,17 +117,14 @@ function RolesInput({
   const texts = useTexts(TEAM_TEXTS);
   const roles = useGet('/rbac/roles', { query: { user_type: type } });
   const all = roles.data?.roles ?? [];
-  const hints = all.filter(({ id }) => value.includes(id));
   return (
-    <MultiSelect
-      searchable
-      label={texts.roles}
-      description={hints.length === 0 ? texts.rolesHint : hints.map(({ description }) => description).join(' ')}
-      value={value}
-      error={error}
-      onChange={onValue}
-      data={all.map(({ id, name }) => ({ value: id, label: name }))}
-    />
+    <Checkbox.Group label={texts.roles} value={value} error={error} onChange={onValue}>
+      <div className={styles.choices}>
+        {all.map(({ id, name, description }) => (
+          <Checkbox key={id} value={id} label={name} description={description} />
+        ))}
+      </div>
+    </Checkbox.Group>
   );
 }
 

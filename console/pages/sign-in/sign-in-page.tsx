@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { API_BASE, readError } from '../../client/client.ts';
-import { createSession, sessionQuery } from '../../client/session.ts';
+import { createSession } from '../../client/session.ts';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { Mark } from '../../shell/mark.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
@@ -25,8 +25,9 @@ export function SignInPage(): ReactNode {
   const signIn = useDeed(
     () => createSession(isNew ? { email, password, tenant_name: company, sign_up: true } : { email, password }),
     async () => {
-      sessionStorage.removeItem('farthing.link_refused');
-      await queries.resetQueries({ queryKey: sessionQuery.queryKey });
+      // Another person may have been signed in before: nothing that they read is shown, nor the records that they opened.
+      sessionStorage.clear();
+      queries.clear();
       // Only a path of this console is a target, so that no link leads a person who signs in elsewhere.
       if (to?.startsWith('/env/')) router.history.push(to);
       else await navigate({ to: '/' });

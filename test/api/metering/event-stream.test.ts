@@ -1,8 +1,10 @@
 /** GET /events/stream: new events as server-sent events, sampled, until the client or the server ends it. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { buildListener } from '../../../api/app.ts';
+import { endStreams, makeHttpServer } from '../../../process/http-server.ts';
 import { openDoor } from '../../../process/process-door.ts';
 import { until } from '../../support/until.ts';
 import { startWorld, type World } from '../../support/world.ts';
@@ -213,5 +215,39 @@ describe('events: the stream of new events', () => {
     await door.close();
     expect(performance.now() - began_ms).to.be.below(5_000);
     await until('the stream has ended', async () => stream.hasEnded());
+  });
+
+  it('writes nothing after its end, also to a client that does not read the rest', async () => {
+    const listener = buildListener(world.api.services);
+    let hasEnded = false;
+    let late = 0;
+    const server = makeHttpServer((incoming, response) => {
+      const write = response.write.bind(response) as (text: string) => boolean;
+      response.write = (text: string) => {
+        if (hasEnded) late++;
+        return write(text);
+      };
+      // The response stays open, as it does while the client reads nothing.
+      response.end = () => {
+        hasEnded = true;
+        return response;
+      };
+      listener(incoming, response);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const unread = await openStream(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, world.api.key);
+    const other = await open();
+    await begin(unread);
+    await begin(other);
+    endStreams(server);
+    expect(hasEnded).to.equal(true);
+    await world.send([event('after-the-end')]);
+    await until('the other stream has it', async () => other.events().some(({ id }) => id === 'after-the-end'));
+    await until('the other stream is quiet', async () => other.messages.at(-1)?.rate === '0.0');
+    expect(late).to.equal(0);
+    unread.close();
+    other.close();
+    server.close();
   });
 });

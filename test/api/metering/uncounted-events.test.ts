@@ -83,6 +83,14 @@ describe('events that count nowhere', () => {
     await sendOneByOne([event('misspelt', { event_name: 'cal', properties: { n: 1.5 } })]);
     const { items } = await world.get('/events/uncounted?event_name=cal');
     expect(items[0]).to.deep.include({ nearest_event_name: 'call', timestamp: '2026-03-15T11:00:00Z' });
+    // The name of a meter needs the permission to read meters.
+    const key = await world.api.keyWithRoles(['event_reader'], { user_type: 'service_account' });
+    const read = await world.api.request<{ items: { nearest_event_name: string | null }[] }>(
+      'GET',
+      '/events/uncounted?event_name=cal',
+      { key },
+    );
+    expect([read.status, read.body.items[0]!.nearest_event_name]).to.deep.equal([200, null]);
     expect(items[0]!.properties).to.deep.equal({ n: 1.5 });
     const [dead] = (await world.get('/events/uncounted?reason=dead_letter')).items;
     expect(dead).to.include({ nearest_event_name: null, timestamp: null, properties: null });

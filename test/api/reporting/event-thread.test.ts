@@ -177,6 +177,10 @@ describe('events: the thread of an event', () => {
     expect((await world.api.request('GET', path, { key: null })).status).to.equal(401);
     const key = await world.api.keyWithRoles(['event_ingestor']);
     expect((await world.api.request('GET', path, { key })).status).to.equal(403);
+    // A key for events alone may not read who pays for them, and how much.
+    const reader = await world.api.keyWithRoles(['event_reader'], { user_type: 'service_account' });
+    const refused = await world.api.request('GET', path, { key: reader });
+    expect([refused.status, refused.body.details]).to.deep.equal([403, { permission: 'customer:read' }]);
   });
 
   it('404 for an unknown id, and for the event of another tenant', async () => {

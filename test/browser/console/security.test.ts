@@ -77,6 +77,19 @@ describe('the console against an attacker', function () {
     expect(await frame!.locator('main').count()).to.equal(0);
   });
 
+  test('stays in its environment while a link to another one is only under the pointer', async () => {
+    const wanted = { name: 'Live', type: 'production' };
+    const other = await app.send<{ id: string }>('POST', '/environments', wanted);
+    const { page } = await app.open('/first-bill?step=production');
+    // The link is prepared under the pointer: the browser loads the script of its page.
+    const prepared = page.waitForResponse((response) => /\/assets\/settings-page/.test(response.url()));
+    await page.locator(`a[href^="/env/${other.id}/settings"]`).first().hover();
+    await prepared;
+    const sent = page.waitForRequest((request) => new URL(request.url()).pathname === '/v1/customers');
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Customers' }).click();
+    expect((await sent).headers()['x-environment-id']).to.equal(app.environment_id);
+  });
+
   test('does not adopt a session that somebody planted', async () => {
     const { page, context } = await app.open(`${app.url}/sign-in`, { session: 'none', refusals: [401] });
     const [own] = await (await app.open('/')).context.cookies();

@@ -166,3 +166,27 @@ describe('cost of a quantity', () => {
     );
   });
 });
+
+describe('costs of many quantities under many tiers', () => {
+  const priceWithTiers = (count: number) => {
+    const tiers = Array.from({ length: count }, (_, index) => ({
+      up_to: index === count - 1 ? undefined : (index + 1) * 10,
+      unit_amount: '0.01',
+    }));
+    return defined({ billing_model: 'TIERED', tier_mode: 'SLAB', tiers });
+  };
+  const compute = (quantity_count: number, price: ChargeDefinition) =>
+    computeQuantityCosts(Array<string>(quantity_count).fill('40000'), { price, window: null });
+
+  it('take time in proportion to their lines', () => {
+    const costs = compute(10, priceWithTiers(2_000));
+    expect(costs).to.have.length(10);
+    expect([costs[9]!.lines.length, costs[9]!.amount.toFixed()]).to.deep.equal([2_000, '400']);
+  });
+
+  it('are refused if the answer had too many lines', () => {
+    expect(() => compute(11, priceWithTiers(2_000)))
+      .to.throw('must not have more than 10 entries for a price with 2000 tiers')
+      .with.nested.property('details.field', 'quantities');
+  });
+});

@@ -3,6 +3,9 @@
  * once would create a record twice.
  */
 import { expect } from 'chai';
+import { callWithin, LateCall } from '../../../../actions/foundation/connections/call-deadline.ts';
+import { withClaim } from '../../../../actions/foundation/connections/push-claims.ts';
+import { IntegrationMappingModel } from '../../../../storage/models/foundation/integration-mapping.ts';
 import { ConnectedAccount } from '../../../support/providers/connected-account.ts';
 import { PaddleDouble } from '../../../support/providers/paddle-double.ts';
 import { skipPace } from '../../../support/providers/skip-pace.ts';
@@ -73,6 +76,22 @@ describe('attempts at once to send one record', () => {
     const answers = await Promise.all(Array.from({ length: ATTEMPTS }, () => sync('credit_note', note_id)));
     expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([200, 200, 200, 200, 503]);
     expect([account.showCopies(invoice_id), there.listSentNotes(note_id)]).to.deep.equal([['open 70'], ['30']]);
+  });
+
+  it('wait after a late call, whose last request may still create the record', async () => {
+    const invoice_id = await account.newInvoice();
+    await account.dispatch();
+    const { postgres } = account.api.services;
+    const [{ id, tenant_id, environment_id }] = await mappings().where({ entity_id: invoice_id });
+    const mapping = await IntegrationMappingModel.fetch({ tenant_id, environment_id }, id, { database: postgres });
+    const unanswered = () => new Promise<never>(() => {});
+    const failure = await withClaim({ postgres }, mapping, () => callWithin(1, unanswered)).catch((error) => error);
+    expect(failure).to.be.instanceOf(LateCall);
+    expect((await sync('invoice', invoice_id)).status).to.equal(409);
+    expect(account.showCopies(invoice_id)).to.deep.equal([]);
+    await claim(invoice_id, 'clock_timestamp()');
+    expect((await account.push()).ended).to.equal('done');
+    expect(account.showCopies(invoice_id)).to.deep.equal(['open 100']);
   });
 
   it('wait for the attempt that has the claim: a request is refused, the job sends others; an expired claim is taken over', async () => {

@@ -343,6 +343,16 @@ describe('browser sessions', () => {
       forgetKeys(api.services);
       expect((await me(browser)).status).to.equal(200);
       expect((await browser.request('PUT', '/users/me', { body: { name: 'Ada' } })).status).to.equal(403);
+      // A stolen session can be ended, too.
+      const { id } = shown.session!;
+      expect((await browser.request('DELETE', `/auth/sessions/${id}`)).status).to.equal(204);
+      expect((await me(browser)).status).to.equal(401);
+    });
+
+    it('does not come with a suspension: it can be left', async () => {
+      const { browser, shown } = await signUp();
+      await api.services.postgres('tenants').where({ id: shown.tenant.id }).update({ suspended: true });
+      forgetKeys(api.services);
       expect((await browser.request('DELETE', '/auth/session')).status).to.equal(204);
     });
   });
