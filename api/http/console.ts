@@ -83,11 +83,11 @@ function sendFile({ folder, files }: BuildPages, request: Request, response: Res
 }
 
 /** Sets the headers of a page and returns its nonce, which is new for each answer. */
-function setPageHeaders(response: Response): string {
+function setPageHeaders(response: Response, hasInlineScript = false): string {
   const nonce = randomBytes(NONCE_BYTES).toString('base64');
   const policy = [
     "default-src 'none'",
-    "script-src 'self'",
+    `script-src 'self'${hasInlineScript ? ` 'nonce-${nonce}'` : ''}`,
     // The component library adds style elements with the nonce.
     `style-src 'self' 'nonce-${nonce}'`,
     "img-src 'self' data: blob:",
@@ -115,8 +115,11 @@ const WAITING = {
 } as const;
 
 function sendWaitingPage(response: Response, why: keyof typeof WAITING): void {
-  const nonce = setPageHeaders(response);
-  const reload = why === 'building' ? `<meta http-equiv="refresh" content="${RETRY_SECONDS}">` : '';
+  const nonce = setPageHeaders(response, true);
+  // A refresh of an address with a fragment, such as the one-time link, stays in the document, so a script reloads it.
+  const script = `<script nonce="${nonce}">setTimeout(() => location.reload(), ${RETRY_SECONDS * 1000})</script>`;
+  const refresh = `<noscript><meta http-equiv="refresh" content="${RETRY_SECONDS}"></noscript>`;
+  const reload = why === 'building' ? `${script}${refresh}` : '';
   if (why === 'building') response.set('Retry-After', String(RETRY_SECONDS));
   response.status(503);
   sendPage(

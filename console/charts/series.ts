@@ -17,6 +17,11 @@ export function toPlace(value: string): number {
   return Number(value);
 }
 
+/** Labels of an axis. A short range has several places within one minute; their common label stands once. */
+export function clearRepeats(labels: readonly string[]): string[] {
+  return labels.map((label, index) => (label === labels[index - 1] ? '' : label));
+}
+
 export const SERIES_COLOURS = [
   'var(--series-1)',
   'var(--series-2)',

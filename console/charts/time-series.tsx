@@ -10,7 +10,7 @@ import { formatAxis } from '../figures/format.ts';
 import { useLanguage } from '../texts/texts.ts';
 import { ChartTable } from './chart-table.tsx';
 import styles from './charts.module.css';
-import { type ChartMark, type ChartSeries, findAxisMax, findColour, toPlace } from './series.ts';
+import { type ChartMark, type ChartSeries, clearRepeats, findAxisMax, findColour, toPlace } from './series.ts';
 
 const HEIGHT = 240;
 /** From this width each series has its label at its end, else there is a legend. The style sheet has the same width. */
@@ -88,7 +88,8 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
             ...axis,
             grid: { show: false },
             space: 88,
-            values: (_, places) => places.map((seconds) => showAt(new Date(seconds * 1000).toISOString())),
+            values: (_, places) =>
+              clearRepeats(places.map((seconds) => showAt(new Date(seconds * 1000).toISOString()))),
           },
           { ...axis, values: (_, places) => places.map((place) => formatAxis(language, place)) },
         ],

@@ -2,8 +2,8 @@ import { Menu, UnstyledButton } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { Link, type LinkProps, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import type { SessionEnvironment } from '../client/session.ts';
-import { deleteSession } from '../client/session.ts';
+import { deleteSession, type SessionEnvironment, useSession } from '../client/session.ts';
+import { Confirm } from '../components/confirm.tsx';
 import { queries } from '../routing/router.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Mark } from './mark.tsx';
@@ -127,6 +127,8 @@ function EnvironmentSwitch({ environment, environments }: NavigationProps): Reac
 
 function SignOut(): ReactNode {
   const texts = useTexts(TEXTS);
+  const { user } = useSession();
+  const [isAsking, setAsking] = useState(false);
   const signOut = useMutation({
     mutationFn: deleteSession,
     // A full load leaves nothing of the tenant in memory, and the names of opened records end with the session.
@@ -137,9 +139,36 @@ function SignOut(): ReactNode {
     },
   });
   return (
-    <button type="button" className={styles.place} onClick={() => signOut.mutate()}>
-      {texts.signOut}
-    </button>
+    <>
+      <button
+        type="button"
+        className={styles.place}
+        onClick={() => (user.email === null ? setAsking(true) : signOut.mutate())}
+      >
+        {texts.signOut}
+      </button>
+      {isAsking && (
+        <Confirm
+          title={texts.signOutTitle}
+          action={texts.signOut}
+          isDangerous
+          onConfirm={() => signOut.mutateAsync()}
+          onClose={() => setAsking(false)}
+        >
+          <p>{texts.noSignIn}</p>
+          <p>
+            <Link
+              from="/env/$environment_id"
+              to="/env/$environment_id/settings"
+              search={(old) => ({ ...old, tab: 'account' })}
+              onClick={() => setAsking(false)}
+            >
+              {texts.setSignIn}
+            </Link>
+          </p>
+        </Confirm>
+      )}
+    </>
   );
 }
 
@@ -162,6 +191,9 @@ const EN = {
   webhooks: 'Webhooks',
   settings: 'Settings',
   signOut: 'Sign out',
+  signOutTitle: 'Sign out for good?',
+  noSignIn: 'You came by the one-time link and have no e-mail and password yet. After this you cannot sign in again.',
+  setSignIn: 'Set e-mail and password',
 };
 
 const TEXTS = defineTexts(
@@ -186,6 +218,10 @@ const TEXTS = defineTexts(
       webhooks: 'Webhooks',
       settings: 'Einstellungen',
       signOut: 'Abmelden',
+      signOutTitle: 'Endgültig abmelden?',
+      noSignIn:
+        'Sie kamen über den Einmal-Link und haben noch keine E-Mail und kein Passwort. Danach können Sie sich nicht mehr anmelden.',
+      setSignIn: 'E-Mail und Passwort festlegen',
       switchFrom: 'Umgebung wechseln:',
     },
   },

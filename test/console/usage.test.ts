@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { clearRepeats } from '../../console/charts/series.ts';
 import {
   buildPreset,
   buildRangeBefore,
@@ -23,6 +24,13 @@ import {
 
 const NOVEMBER = { from: '2026-11-01', to: '2026-12-01' };
 const now_ms = Date.parse('2026-11-30T17:00:00Z');
+
+describe('console: axes', () => {
+  it('writes a label once where the places have the same', () => {
+    expect(clearRepeats(['18:27', '18:27', '18:28', '18:27'])).to.deep.equal(['18:27', '', '18:28', '18:27']);
+    expect(clearRepeats([])).to.deep.equal([]);
+  });
+});
 
 describe('console: ranges of days', () => {
   it('builds half-open presets', () => {

@@ -4,7 +4,7 @@ import { Money, Unknown } from '../../figures/money.tsx';
 import type { CurrencyAmount } from './customer.ts';
 import styles from './customers.module.css';
 
-/** In a table whose header names the only currency the amounts are bare. Without an amount it is "–" or, if `isZero`, 0. */
+/** In a table whose header names the only currency the amounts are bare; a narrow screen has no header. Without an amount it is "–" or, if `isZero`, 0. */
 export function Amounts({
   amounts,
   isBare = false,
@@ -19,7 +19,7 @@ export function Amounts({
     <span className={styles.amounts}>
       {amounts.map(({ currency, amount }) => (
         <span key={currency}>
-          {!isBare && <span className={styles.code}>{currency.toUpperCase()} </span>}
+          <span className={isBare ? styles.narrowCode : styles.code}>{currency.toUpperCase()} </span>
           <Money amount={amount} currency={currency} isBare />
         </span>
       ))}

@@ -45,7 +45,7 @@ export function AdvanceStep({ bill, onPin, ...step }: StepProps): ReactNode {
       {...step}
       title={texts.advance}
       summary={step.isOpen ? (isOwnClock ? texts.advanceHere : texts.advanceHint) : undefined}
-      value={!step.isOpen && step.isDone ? texts.invoiceCount(bill.invoices.length) : undefined}
+      value={!step.isOpen && step.isDone && bill.invoices ? texts.invoiceCount(bill.invoices.length) : undefined}
     >
       <div className={styles.actions}>
         <Button isPrimary={!step.isDone} isBusy={isBusy} blocked={blocked} onClick={() => start(12)}>
@@ -140,7 +140,7 @@ function YearInvoices({ bill }: { bill: FirstBill }): ReactNode {
   const texts = useTexts(TEXTS);
   const environment = useEnvironment();
   const environment_id = bill.year?.environment_id ?? environment.id;
-  if (bill.invoices.length === 0) return null;
+  if (!bill.invoices?.length) return null;
   return (
     <div className={styles.invoices}>
       <div className={styles.invoicesHead}>

@@ -11,7 +11,9 @@ export const YEAR_STEPS = ['environment', 'catalogue', 'customer', 'events', 'ad
 export type YearStep = (typeof YEAR_STEPS)[number];
 
 /** Events of the customer that are copied; each is repeated in every month. */
-const COPIED_EVENTS_MAX = 50;
+const COPIED_EVENTS_MAX = 500;
+/** The largest page of `GET /events`. */
+const EVENT_PAGE_SIZE = 50;
 const BULK_MAX = 500;
 const POLL_MS = 500;
 
@@ -136,11 +138,9 @@ async function copyEvents(
   clock: TestClock,
   there: Elsewhere,
 ): Promise<void> {
-  const { events } = await dataFrom(
-    api.GET('/events', { params: { query: { external_customer_id, page_size: COPIED_EVENTS_MAX } } }),
-  );
+  const events = await loadNewestEvents(external_customer_id, signal);
   const copies = repeatMonthly(
-    (events as CopiedEvent[]).filter(({ event_name }) => event_names.has(event_name)),
+    events.filter(({ event_name }) => event_names.has(event_name)),
     new Date(clock.frozen_time),
   );
   onStep('events', String(copies.length));
@@ -148,6 +148,18 @@ async function copyEvents(
     signal.throwIfAborted();
     await dataFrom(api.POST('/events/bulk', { body: { events: copies.slice(at, at + BULK_MAX) }, ...there }));
   }
+}
+
+async function loadNewestEvents(external_customer_id: string, signal: AbortSignal): Promise<CopiedEvent[]> {
+  const found: CopiedEvent[] = [];
+  let iter_last_key: string | undefined;
+  do {
+    const query = { external_customer_id, page_size: EVENT_PAGE_SIZE, ...(iter_last_key ? { iter_last_key } : {}) };
+    const page = await dataFrom(api.GET('/events', { params: { query }, signal }));
+    found.push(...(page.events as CopiedEvent[]));
+    iter_last_key = page.has_more ? (page.iter_last_key ?? undefined) : undefined;
+  } while (iter_last_key !== undefined && found.length < COPIED_EVENTS_MAX);
+  return found;
 }
 
 async function advance(clock: TestClock, { months, onStep, signal }: YearInput, there: Elsewhere): Promise<void> {

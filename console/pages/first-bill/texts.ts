@@ -84,7 +84,7 @@ export const TEXTS = defineTexts(
 
     advance: 'Advance the clock',
     advanceHint:
-      'Watch a year of invoices appear. Each opens to its proof. The year runs in an environment of its own with a clock: the catalogue, the customer and the events are copied there, and each month repeats the events.',
+      'Watch a year of invoices appear. Each opens to its proof. The year runs in an environment of its own with a clock: the catalogue, the customer and its newest events, up to 500, are copied there, and each month repeats them.',
     advanceHere: 'This environment has a clock. Advance it, and watch the invoices appear.',
     year: 'Advance one year',
     month: 'One month',
@@ -206,7 +206,7 @@ export const TEXTS = defineTexts(
 
       advance: 'Die Uhr vorstellen',
       advanceHint:
-        'Sehen Sie zu, wie die Rechnungen eines Jahres entstehen. Jede führt zu ihrem Beleg. Das Jahr läuft in einer eigenen Umgebung mit einer Uhr: Katalog, Kunde und Ereignisse werden dorthin kopiert, und jeder Monat wiederholt die Ereignisse.',
+        'Sehen Sie zu, wie die Rechnungen eines Jahres entstehen. Jede führt zu ihrem Beleg. Das Jahr läuft in einer eigenen Umgebung mit einer Uhr: Katalog, Kunde und seine neuesten Ereignisse, bis zu 500, werden dorthin kopiert, und jeder Monat wiederholt sie.',
       advanceHere: 'Diese Umgebung hat eine Uhr. Stellen Sie sie vor, und die Rechnungen entstehen.',
       year: 'Ein Jahr vorstellen',
       month: 'Einen Monat',

@@ -31,7 +31,8 @@ export type FirstBill = {
   /** When the events were read last; 0 before. */
   readonly events_read_at_ms: number;
   readonly year: { readonly environment_id: string; readonly clock: YearClock } | undefined;
-  readonly invoices: readonly YearInvoice[];
+  /** Undefined until they are read. */
+  readonly invoices: readonly YearInvoice[] | undefined;
   readonly progress: Progress;
 };
 
@@ -56,13 +57,13 @@ export function useFirstBill(): FirstBill {
     events: events.data?.events ?? [],
     events_read_at_ms: events.dataUpdatedAt,
     year,
-    invoices: invoices ?? [],
+    invoices,
     progress: deriveProgress({
       plan_count: plans.rows.length,
       price_count: prices.rows.length,
       has_counted_event: (events.data?.events ?? []).some(({ event_name }) => names.has(event_name)),
       subscription_count: subscriptions.rows.length,
-      has_advanced: year !== undefined && hasAdvanced(year.clock),
+      has_advanced: year !== undefined && hasAdvanced(year.clock) && !isAdvancing(year.clock),
       is_in_production: isInProduction,
     }),
   };

@@ -248,7 +248,7 @@ function listColumns(
       key: 'currency',
       header: <span className="visually-hidden">{texts.currency}</span>,
       width: '52px',
-      narrow: 'hidden',
+      narrow: 'end',
       cell: ({ currency }) => <span className="muted">{currency.toUpperCase()}</span>,
     },
     {

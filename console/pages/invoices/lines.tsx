@@ -3,6 +3,7 @@ import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
 import { formatMoney, formatQuantity } from '../../figures/format.ts';
 import { Money, Quantity, WhyButton } from '../../figures/money.tsx';
+import { Period } from '../../figures/when.tsx';
 import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import styles from './invoice.module.css';
 import type { Invoice, InvoiceLine } from './invoice.ts';
@@ -30,7 +31,7 @@ export function InvoiceLines({ invoice, why, onAsk, title }: InvoiceLinesProps):
       ) : (
         <DataTable
           label={texts.lines}
-          columns={listLineColumns(texts, language, onAsk)}
+          columns={listLineColumns({ texts, language, onAsk, invoice })}
           rows={lines}
           rowKey={({ id }) => id}
           openKey={why ?? null}
@@ -41,20 +42,29 @@ export function InvoiceLines({ invoice, why, onAsk, title }: InvoiceLinesProps):
   );
 }
 
-function listLineColumns(
-  texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
-  language: Language,
-  onAsk: (why: string) => void,
-): Column<InvoiceLine>[] {
+type LineColumnsInput = Pick<InvoiceLinesProps, 'invoice' | 'onAsk'> & {
+  texts: ReturnType<typeof useTexts<typeof TEXTS.en>>;
+  language: Language;
+};
+
+function listLineColumns({ texts, language, onAsk, invoice }: LineColumnsInput): Column<InvoiceLine>[] {
   return [
     {
       key: 'description',
       header: texts.description,
       width: 'minmax(120px, 3fr)',
       narrow: 'first',
-      cell: ({ display_name, meter_display_name, id, computed_from }) => (
+      cell: ({ display_name, meter_display_name, id, computed_from, period_start, period_end }) => (
         <>
           <bdi>{display_name || meter_display_name || id}</bdi>
+          {period_start &&
+            period_end &&
+            (period_start !== invoice.period_start || period_end !== invoice.period_end) && (
+              <span className="label">
+                {' · '}
+                <Period start={period_start} end={period_end} />
+              </span>
+            )}
           {computed_from?.reason && <span className="label"> · {computed_from.reason}</span>}
         </>
       ),

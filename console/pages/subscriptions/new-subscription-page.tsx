@@ -108,7 +108,7 @@ export function NewSubscriptionPage(): ReactNode {
             draft={draft}
             plan_id={plan_id}
             findError={findError}
-            isEmptyPlan={plan.data?.id === plan_id && prices.length === 0}
+            isEmptyPlan={plan_id !== undefined && plan.data?.id === plan_id && prices.length === 0}
             onCustomer={chooseCustomer}
             onNewCustomer={() => openSheet('customer')}
             onPlan={choosePlanId}
