@@ -68,7 +68,7 @@ async function comparePages(visit: Visit): Promise<void> {
     // The first round warms up the browser and the caches of the service.
     const rounds = flag('rounds', 5) + 1;
     for (let round = 0; round < rounds; round++) {
-      const measured: (readonly [string, ShownPage])[] = [['empty', await measurePage(browser, empty.url)]];
+      const measured: [string, ShownPage][] = [['empty', await measurePage(browser, empty.url)]];
       for (const [name, path] of Object.entries(pages))
         measured.push([name, await measurePage(browser, toUrl(visit, path), storageState)]);
       if (round > 0) for (const [name, page] of measured) shown.get(name)!.push(page);

@@ -1,7 +1,6 @@
 import type { ReactNode } from 'react';
 import styles from './chip.module.css';
-
-export type Tone = 'ok' | 'warn' | 'bad' | 'info' | 'plain';
+import type { Tone } from './tone.ts';
 
 /** A status: always a word, in a soft colour. */
 export function Chip({ tone = 'plain', children }: { tone?: Tone; children: ReactNode }): ReactNode {

@@ -2,8 +2,9 @@
 import { Link, type LinkProps } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { type GetData, useGet } from '../../client/queries.ts';
-import { Chip, type Tone } from '../../components/chip.tsx';
+import { Chip } from '../../components/chip.tsx';
 import { Loaded } from '../../components/states.tsx';
+import type { Tone } from '../../components/tone.ts';
 import { formatCount } from '../../figures/format.ts';
 import { Money } from '../../figures/money.tsx';
 import { Day } from '../../figures/when.tsx';

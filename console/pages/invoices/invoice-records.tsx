@@ -1,10 +1,11 @@
 /** Payments and credit notes of an invoice. */
 import type { ReactNode } from 'react';
 import { usePages } from '../../client/pages.ts';
-import { Chip, type Tone } from '../../components/chip.tsx';
+import { Chip } from '../../components/chip.tsx';
 import { DataTable } from '../../components/data-table.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
+import type { Tone } from '../../components/tone.ts';
 import { Money } from '../../figures/money.tsx';
 import { Day } from '../../figures/when.tsx';
 import { defineTexts, useLanguage, useTexts } from '../../texts/texts.ts';

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
-import { Chip, type Tone } from '../../components/chip.tsx';
+import { Chip } from '../../components/chip.tsx';
+import type { Tone } from '../../components/tone.ts';
 import { useTexts } from '../../texts/texts.ts';
 import { deriveState, type Invoice, type InvoiceState } from './invoice.ts';
 import { useNow } from './now.ts';

@@ -1,6 +1,6 @@
 /** Records of the subscription pages, and the lines of previews under names of their own. */
 import type { components } from '../../client/openapi.d.ts';
-import type { Tone } from '../../components/chip.tsx';
+import type { Tone } from '../../components/tone.ts';
 import type { Invoice } from '../invoices/invoice.ts';
 
 export type Subscription = components['schemas']['SubscriptionResponse'];

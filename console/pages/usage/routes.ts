@@ -2,9 +2,7 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { isDay } from '../../components/range.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
-
-export const USAGE_WINDOWS = ['HOUR', 'DAY', 'MONTH'] as const;
-export type UsageWindow = (typeof USAGE_WINDOWS)[number];
+import { USAGE_WINDOWS, type UsageWindow } from './usage-window.ts';
 
 /**
  * `customer` is an external id; `split` is `customer`, or a property as `p:<name>`; `from` and `to` are days, `to` is not in the range.

@@ -12,11 +12,11 @@ import { Money } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { compareDecimals } from '../invoices/decimals.ts';
 import type { PlanPrice } from '../plans/plan-queries.ts';
-import type { UsageWindow } from './routes.ts';
 import type { UsageMeter } from './usage-controls.tsx';
 import { fillWindows, listPriceChanges, moveWindows } from './usage-figures.ts';
 import type { Analytics, MeterUsage, Split } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
+import type { UsageWindow } from './usage-window.ts';
 
 /** The largest values of a split; the others stand in the table. */
 const SERIES_MAX = 5;

@@ -9,10 +9,11 @@ import { CustomerPicker } from '../../components/customer-picker.tsx';
 import type { DayRange } from '../../components/range.ts';
 import { RangePicker } from '../../components/range-picker.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { USAGE_WINDOWS, type UsageSearch, type UsageWindow } from './routes.ts';
+import type { UsageSearch } from './routes.ts';
 import styles from './usage.module.css';
 import { isTooFine } from './usage-figures.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
+import { USAGE_WINDOWS, type UsageWindow } from './usage-window.ts';
 
 /** Days back in which the properties of the events were seen. */
 const SEEN_DAYS = 31;

@@ -4,7 +4,7 @@ import { type ChartMark, type ChartPoint, toPlace } from '../../charts/series.ts
 import { countDays, type DayRange } from '../../components/range.ts';
 import { findLocale } from '../../figures/format.ts';
 import type { Language } from '../../texts/texts.ts';
-import type { UsageWindow } from './routes.ts';
+import type { UsageWindow } from './usage-window.ts';
 
 const HOUR_MS = 3_600_000;
 /** Hours are drawn in ranges up to this length; a longer one has too many for the width of a page. */

@@ -2,8 +2,8 @@
 import { keepPreviousData, queryOptions, useQueries, useQuery } from '@tanstack/react-query';
 import { api, dataFrom } from '../../client/client.ts';
 import { type DayRange, toInstants } from '../../components/range.ts';
-import type { UsageWindow } from './routes.ts';
 import { listValues } from './usage-figures.ts';
+import type { UsageWindow } from './usage-window.ts';
 
 /** Values of a split that are read, each by a query of its own. */
 const VALUES_MAX = 12;

@@ -1,6 +1,6 @@
 /** Texts of the usage explorer. */
 import { defineTexts } from '../../texts/texts.ts';
-import type { UsageWindow } from './routes.ts';
+import type { UsageWindow } from './usage-window.ts';
 
 const PER_EN: Record<UsageWindow, string> = { HOUR: 'hour', DAY: 'day', MONTH: 'month' };
 const PER_DE: Record<UsageWindow, string> = { HOUR: 'Stunde', DAY: 'Tag', MONTH: 'Monat' };

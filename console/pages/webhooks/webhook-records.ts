@@ -1,6 +1,6 @@
 /** Shapes of the webhook records, and the words and colours of their states. */
 import type { components } from '../../client/openapi.d.ts';
-import type { Tone } from '../../components/chip.tsx';
+import type { Tone } from '../../components/tone.ts';
 
 export type WebhookEndpoint = components['schemas']['WebhookEndpointResponse'];
 export type WebhookDelivery = components['schemas']['WebhookDeliveryResponse'];
