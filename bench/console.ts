@@ -68,7 +68,7 @@ async function comparePages(visit: Visit): Promise<void> {
     // The first round warms up the browser and the caches of the service.
     const rounds = flag('rounds', 5) + 1;
     for (let round = 0; round < rounds; round++) {
-      const measured = [['empty', await measurePage(browser, empty.url)] as const];
+      const measured: (readonly [string, ShownPage])[] = [['empty', await measurePage(browser, empty.url)]];
       for (const [name, path] of Object.entries(pages))
         measured.push([name, await measurePage(browser, toUrl(visit, path), storageState)]);
       if (round > 0) for (const [name, page] of measured) shown.get(name)!.push(page);
@@ -93,8 +93,10 @@ function comparePage(name: string, ours: ShownPage, theirs: ShownPage): void {
   }
   const { longest_task, script_bytes } = ours;
   claim(`${name}, longest task`, `${fixed(longest_task, 0)} ms`, `${TASK_MUST_MS} ms`, longest_task <= TASK_MUST_MS);
+  // The bound is that of the first page; the others load parts of their own.
   const kilobytes = `${fixed(script_bytes / 1024, 0)} KiB`;
-  claim(`${name}, scripts`, kilobytes, `${SCRIPT_MUST_BYTES / 1024} KiB`, script_bytes <= SCRIPT_MUST_BYTES);
+  if (name === 'home')
+    claim('home, scripts', kilobytes, `${SCRIPT_MUST_BYTES / 1024} KiB`, script_bytes <= SCRIPT_MUST_BYTES);
 }
 
 function formatPage({ first_paint, shown, longest_task, script_bytes }: ShownPage): string {

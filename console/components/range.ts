@@ -46,6 +46,13 @@ export function toInstants({ from, to }: DayRange): { start_time: string; end_ti
   return { start_time: `${from}T00:00:00Z`, end_time: `${to}T00:00:00Z` };
 }
 
+/** The days that contain a half-open range of instants. */
+export function coverInstants(start_time: string, end_time: string): DayRange {
+  const from = toDay(Date.parse(start_time));
+  // The millisecond before the end is the last one of the range.
+  return { from, to: addDays(toDay(Date.parse(end_time) - 1), 1) };
+}
+
 function toDay(at_ms: number): string {
   return new Date(at_ms).toISOString().slice(0, 10);
 }

@@ -58,7 +58,7 @@ export function computeQuantityCosts(quantities: readonly string[], input: Quant
 
 function checkLineCount(count: number, { price, window }: QuantityCostInput): void {
   const terms = [price, ...(window?.time_buckets ?? []).map((bucket) => bucket.price)];
-  const tier_count = Math.max(...terms.map(({ tiers }) => tiers?.length ?? 0));
+  const tier_count = Math.max(...terms.map((one) => one?.tiers?.length ?? 0));
   if (count * tier_count <= LINES_MAX) return;
   const quantities_max = Math.floor(LINES_MAX / tier_count);
   throw invalid(
@@ -100,7 +100,11 @@ function chargeInWindow(quantity: string, price: ChargeDefinition, { at, size, t
   const used = [{ at, values: [new Decimal(quantity)] }];
   const { charge, parts } = windowedCharge({ commitment, price, range, over_until: range.end, used });
   const sorted = sortTiers(price.tiers ?? []);
-  const sortedTiers = new Map(time_buckets.map((bucket) => [bucket.id, sortTiers(bucket.price.tiers ?? [])]));
+  // A time of day without a price has that of the others.
+  const own = time_buckets.flatMap(({ id, price: terms }) =>
+    terms ? [[id, sortTiers(terms.tiers ?? [])] as const] : [],
+  );
+  const sortedTiers = new Map(own);
   const lines = parts.map(({ part, time_bucket }) => toCostLine(part, sortedTiers.get(time_bucket) ?? sorted));
   return { amount: charge, lines };
 }

@@ -13,6 +13,7 @@ import { shrinkPng } from './shrink-png.ts';
 
 const SIZE = { width: 1440, height: 900 };
 const ACTION_MS = 30_000;
+const COUNTED_MS = 120_000;
 /** Hides the caret, which blinks. */
 const STILL = 'document.activeElement instanceof HTMLElement && document.activeElement.blur()';
 
@@ -28,9 +29,15 @@ const PICTURES: readonly Picture[] = [
   { name: 'home', path: () => '' },
   {
     name: 'events',
-    path: async (company) => `/events?event=${(await company.sendNow(40)).at(-1)!}`,
+    path: async (company) => {
+      const sent = await company.sendNow(40);
+      const own = sent.filter(({ external_customer_id }) => external_customer_id === 'northwind');
+      return `/events?event=${own.at(-1)!.event_id}`;
+    },
     // The events that arrive while the page is open fill its list.
     prepare: async (page, company) => {
+      await page.getByText('Next invoice').first().waitFor();
+      await page.getByText('being counted').first().waitFor({ state: 'detached', timeout: COUNTED_MS });
       for (let second = 0; second < 8; second++) {
         await company.sendNow(3);
         await page.waitForTimeout(1_000);
@@ -39,7 +46,7 @@ const PICTURES: readonly Picture[] = [
   },
   { name: 'price', path: ({ scale }) => `/plans/${scale.plan_id}/prices/${scale.tiered_price_id}` },
   { name: 'invoice', path: ({ invoice_id, line_id }) => `/invoices/${invoice_id}?why=${line_id}` },
-  { name: 'usage', theme: 'dark', path: ({ input_meter_id }) => `/usage?meter=${input_meter_id}` },
+  { name: 'usage', theme: 'dark', path: ({ input_meter_id }) => `/usage?meter=${input_meter_id}&compare=before` },
 ];
 
 async function takePictures(wanted: readonly Picture[]): Promise<void> {

@@ -4,6 +4,7 @@ import {
   buildPreset,
   buildRangeBefore,
   countDays,
+  coverInstants,
   isDay,
   isMonth,
   toInstants,
@@ -66,6 +67,8 @@ describe('console: ranges of days', () => {
     expect(isMonth(NOVEMBER)).to.equal(true);
     expect(isMonth({ from: '2026-10-01', to: '2026-12-01' })).to.equal(false);
     expect(toInstants(NOVEMBER).end_time).to.equal('2026-12-01T00:00:00Z');
+    expect(coverInstants('2026-11-01T00:00:00Z', '2026-12-01T00:00:00Z')).to.deep.equal(NOVEMBER);
+    expect(coverInstants('2026-11-01T09:30:00Z', '2026-11-30T12:00:00Z')).to.deep.equal(NOVEMBER);
   });
 });
 

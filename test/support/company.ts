@@ -15,8 +15,8 @@ export type Company = {
   readonly line_id: string;
   readonly customer_id: string;
   readonly input_meter_id: string;
-  /** Sends events of this moment; returns their ids. */
-  sendNow(count: number): Promise<string[]>;
+  /** Sends events of this moment. */
+  sendNow(count: number): Promise<SeededEvent[]>;
 };
 
 const HOUR_MS = 3_600_000;
@@ -34,13 +34,18 @@ type CompanyCustomer = {
   weight: number;
 };
 
+/** Places in the list of invoices, the newest first. */
+const UNPAID = new Set([1, 6]);
+const LAST_HOUR_EVENTS = 700;
+const SMALL = 0.02;
+
 const CUSTOMERS: readonly CompanyCustomer[] = [
   customer('northwind', 'Northwind Labs', 'Scale', 24),
   customer('halden', 'Halden Robotics GmbH', 'Scale', 18),
   customer('kestrel', 'Kestrel Aviation', 'Scale', 14),
   customer('tidewater', 'Tidewater Logistics', 'Scale', 11),
   customer('lumen', 'Lumen & Söhne', 'Scale', 9),
-  customer('sakura', '桜データ株式会社', 'Scale', 8),
+  customer('sakura', 'Sakura Data K.K.', 'Scale', 8),
   customer('marlow', 'Marlow & Finch LLP', 'Starter', 6),
   customer('ostrava', 'Ostrava Medical', 'Starter', 4),
   customer('bluebird', 'Bluebird Pharmacy', 'Starter', 4),
@@ -61,6 +66,7 @@ const TIERS = [
 export async function seedCompany(door: CompanyDoor, now: Date): Promise<Company> {
   const send: Sent<never> = (method, path, body) => request(door, { method, path, body }) as Promise<never>;
   const create = async (path: string, body: object) => ((await send('POST', path, body)) as { id: string }).id;
+  await send('PUT', '/tenants/update', { name: 'Wren' });
   await send('PUT', '/settings/invoice_config', { value: { prefix: 'WREN', finalization_delay_seconds: 0 } });
   const meters = await createMeters(create);
   const plans = {
@@ -115,7 +121,7 @@ export async function seedCompany(door: CompanyDoor, now: Date): Promise<Company
     sendNow: async (count) => {
       const sent = Array.from({ length: count }, () => world.createEvent(new Date()));
       await send('POST', '/events/bulk', { events: sent });
-      return sent.map(({ event_id }) => event_id);
+      return sent;
     },
   };
 
@@ -198,16 +204,19 @@ class EventMaker {
       }
       if (at.getUTCHours() === 3) events.push(...CUSTOMERS.map((one) => this.#createLevel(one, { at, growth })));
     }
+    // The last hour is dense, because home shows it by the minute; its calls are small, so that the day is like any other.
+    for (let call = 0; call < LAST_HOUR_EVENTS; call++)
+      events.push(this.createEvent(new Date(end.getTime() - Math.floor(this.#draw() * HOUR_MS)), SMALL));
     return [...events, ...this.#listFaults(end)];
   }
 
-  createEvent(at: Date): SeededEvent {
+  createEvent(at: Date, size = 1): SeededEvent {
     const isMini = this.#draw() > 0.7;
     const properties = {
       model: isMini ? 'wren-2-mini' : 'wren-2',
       region: this.#draw() < 0.6 ? 'eu-1' : 'us-1',
-      tokens_in: String(Math.floor(4_000 + this.#draw() * (isMini ? 40_000 : 140_000))),
-      tokens_out: String(Math.floor(600 + this.#draw() * 14_000)),
+      tokens_in: String(Math.floor(size * (4_000 + this.#draw() * (isMini ? 40_000 : 140_000)))),
+      tokens_out: String(Math.floor(size * (600 + this.#draw() * 14_000))),
     };
     return this.#event('completion', this.#pickCustomer(), { at, properties });
   }
@@ -276,7 +285,7 @@ async function settleInvoices(
   );
   const invoices = await list();
   for (const [index, { id, amount_remaining }] of invoices.entries())
-    if (index % 4 !== 1 && amount_remaining !== '0')
+    if (!UNPAID.has(index) && amount_remaining !== '0')
       await send('POST', '/payments', {
         destination_type: 'INVOICE',
         destination_id: id,

@@ -13,7 +13,7 @@ import { type ServiceProcess, startServiceProcess, temporaryDirectory } from './
 import { until } from './until.ts';
 
 /** The first build of the console takes some seconds; a busy machine needs more. */
-const BUILD_MS = 90_000;
+const BUILD_MS = 180_000;
 /** Maximum wait for an element. A loaded machine with two cores needs several seconds for the first page. */
 const ACTION_MS = 20_000;
 

@@ -29,10 +29,10 @@ export async function signIn(
 }
 
 /** Waits until the service has built its console. */
-export function waitForConsole(url: string): Promise<void> {
+export async function waitForConsole(url: string): Promise<void> {
   const isBuilt = async () => {
     const response = await fetch(url, { headers: { accept: 'text/html' } });
     return response.status === 200 && (await response.text()).includes('id="root"');
   };
-  return until('the console is built', isBuilt, BUILD_MS, 200);
+  await until('the console is built', isBuilt, BUILD_MS, 200);
 }

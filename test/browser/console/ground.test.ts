@@ -6,12 +6,13 @@ import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../
 const PASSWORD = 'correct horse battery';
 
 describe('the ground of the console', function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let app: ConsoleApp;
   let plan_id: string;
   before(async () => {
     app = await startConsole();
     plan_id = (await app.send<{ id: string }>('POST', '/plans', { name: 'Scale' })).id;
+    await app.send('POST', '/environments', { name: 'Tests', type: 'development' });
   });
   after(() => app?.stop());
   const test = declareTests(() => app);
@@ -62,7 +63,7 @@ describe('the ground of the console', function () {
 
   test('refuses a wrong password and leads to no foreign address', async () => {
     const address = `${app.url}/sign-in?to=https%3A%2F%2Felsewhere.example%2F`;
-    const { page } = await app.open(address, { session: 'none', refusals: [401] });
+    const { page } = await app.open(address, { session: 'none', refusals: [401, 403] });
     await signIn(page, 'ada@example.com', 'not the password');
     await page.getByRole('alert').first().waitFor();
     await signIn(page, 'ada@example.com', PASSWORD);
@@ -128,7 +129,10 @@ describe('the ground of the console', function () {
     const curl = await page.getByRole('region', { name: 'as curl' }).innerText();
     expect(curl).to.contain(`${app.url}/v1/plans/${plan_id}`).and.contain(app.environment_id);
     await page.getByRole('tab', { name: 'History' }).click();
-    await page.getByRole('tabpanel').getByText('created').waitFor();
+    await page
+      .getByRole('tabpanel')
+      .getByText(/ created$/)
+      .waitFor();
   });
 
   test('works by keyboard: the skip link leads to the page, and its first action is the next stop', async () => {

@@ -10,7 +10,7 @@ import { type SeededRecords, seedRecords } from '../../support/console-records.t
 const HOSTILE = `<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>`;
 
 describe('the console against an attacker', function () {
-  this.timeout(180_000);
+  this.timeout(240_000);
   let app: ConsoleApp;
   let records: SeededRecords;
   let foreign: Server;

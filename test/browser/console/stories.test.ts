@@ -13,7 +13,7 @@ const START = new Date('2026-03-01T00:00:00Z');
 const NEXT_MONTH = new Date('2026-04-02T00:00:00Z');
 
 describe('stories of the console', function () {
-  this.timeout(180_000);
+  this.timeout(240_000);
   let app: ConsoleApp;
   before(async () => {
     app = await startConsole();
@@ -94,7 +94,7 @@ describe('stories of the console', function () {
           // A price is incomplete while it is typed.
           refusals: [400],
         });
-        await page.getByRole('textbox', { name: 'Meter' }).click();
+        await page.getByLabel('Meter', { exact: true }).first().click();
         await page.getByRole('option', { name: /^Input tokens/ }).click();
         await page.getByRole('group', { name: 'Model' }).getByText('Graduated').click();
         await page.getByRole('group', { name: 'Prices per' }).getByText('1,000', { exact: true }).click();
@@ -130,7 +130,10 @@ describe('stories of the console', function () {
           environment_id: place.environment_id,
         });
         await page.getByRole('button', { name: 'Change plan…' }).click();
-        await page.getByRole('textbox', { name: 'New plan' }).click();
+        await page
+          .getByLabel(/^New plan/)
+          .first()
+          .click();
         await page.getByRole('option', { name: 'Scale' }).click();
         const cost = page.getByRole('region', { name: 'What it costs' });
         await cost.getByText('upgrade').waitFor();

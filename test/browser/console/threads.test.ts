@@ -12,7 +12,7 @@ const NEXT_MONTH = new Date('2026-04-02T00:00:00Z');
 type Line = { id: string; amount: string; quantity: string; price_id: string; display_name: string };
 
 describe('threads of random invoices', function () {
-  this.timeout(180_000);
+  this.timeout(240_000);
   let app: ConsoleApp;
   let lines: Line[];
   let base: string;

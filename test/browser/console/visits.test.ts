@@ -34,7 +34,7 @@ const PLACEHOLDERS = Object.fromEntries(
 ) as SeededRecords;
 
 describe('every page of the console', function () {
-  this.timeout(120_000);
+  this.timeout(240_000);
   let app: ConsoleApp;
   let records: SeededRecords;
   before(async () => {

@@ -7,6 +7,7 @@ import type { components } from '../../../client/openapi.d.ts';
 import { useGet } from '../../../client/queries.ts';
 import { can, useSession } from '../../../client/session.ts';
 import { buttonClass } from '../../../components/button.tsx';
+import { coverInstants } from '../../../components/range.ts';
 import { SideSheet } from '../../../components/side-sheet.tsx';
 import { Knot, type SumRow, Thread, WrittenSum } from '../../../components/thread.tsx';
 import { formatCount, formatMoney, formatQuantity } from '../../../figures/format.ts';
@@ -239,7 +240,7 @@ function ThreadFooter({ invoice, line, event_name }: ThreadFooterProps): ReactNo
   const filter = {
     ...(customer ? { customer } : {}),
     ...(event_name ? { name: event_name } : {}),
-    ...(window_start && window_end ? { from: window_start, to: window_end } : {}),
+    ...(window_start && window_end ? coverInstants(window_start, window_end) : {}),
   };
   return (
     <>
