@@ -51,7 +51,8 @@ export const CHANGE_TEXTS = defineTexts(
     noFinalInvoice: 'No invoice is written now.',
     laterInvoice: 'Usage until the end is on the last invoice, which is written then.',
     toWallet: 'To the wallet of the customer',
-    days: (count: number) => (count === 1 ? '1 unused day' : `${count} unused days`),
+    days: (count: number) =>
+      count === 1 ? 'up to 1 unused day, to the millisecond' : `up to ${count} unused days, to the millisecond`,
     addonTitle: 'Attach add-on',
     detachTitle: 'Detach add-on',
     addon: 'Add-on',
@@ -110,7 +111,10 @@ export const CHANGE_TEXTS = defineTexts(
       noFinalInvoice: 'Jetzt wird keine Rechnung geschrieben.',
       laterInvoice: 'Die Nutzung bis zum Ende steht auf der letzten Rechnung, die dann geschrieben wird.',
       toWallet: 'In das Guthaben des Kunden',
-      days: (count) => (count === 1 ? '1 ungenutzter Tag' : `${count} ungenutzte Tage`),
+      days: (count) =>
+        count === 1
+          ? 'bis zu 1 ungenutzter Tag, auf die Millisekunde'
+          : `bis zu ${count} ungenutzte Tage, auf die Millisekunde`,
       addonTitle: 'Zusatz buchen',
       detachTitle: 'Zusatz abbestellen',
       addon: 'Zusatz',
