@@ -151,7 +151,8 @@ export function declareTests(app: () => ConsoleApp): (title: string, run: () => 
         if (faults.length > 0 && error instanceof Error) error.message += `\nFaults of the page:\n${faults.join('\n')}`;
         throw error;
       }
-      expect(await app().closePages()).to.deep.equal([]);
+      const faults = await app().closePages();
+      expect(faults, faults.join('\n')).to.deep.equal([]);
     });
   };
 }

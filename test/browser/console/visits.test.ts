@@ -66,12 +66,12 @@ describe('every page of the console', function () {
         const overflow = await measureOverflow(page);
         if (overflow > 0) faults.push(`${width}: ${overflow} px too wide`);
       }
-      expect(faults).to.deep.equal([]);
+      expect(faults, faults.join('\n')).to.deep.equal([]);
       const english = await readLabels(page);
       const german = await open(at, { locale: 'de-DE' });
       expect(await german.page.locator('html').getAttribute('lang')).to.equal('de');
       const same = (await readLabels(german.page)).filter((label) => english.includes(label) && !SAME.has(label));
-      expect(same, 'not translated').to.deep.equal([]);
+      expect(same, `not translated: ${same.join(', ')}`).to.deep.equal([]);
     });
   });
 });
