@@ -66,13 +66,21 @@ describe('stories of the console', function () {
         await page.getByRole('row').filter({ hasText: '250000' }).click();
         const sheet = page.locator('[role=dialog], [role=complementary]');
         await sheet.getByText('250,000').first().waitFor();
-        await sheet.getByRole('link', { name: 'open the invoice' }).click();
+        await page.goBack();
+        await page.getByRole('heading', { level: 1, name: 'Events' }).waitFor();
+        await page.goBack();
+        await page.getByRole('heading', { name: 'Why 45.00?' }).waitFor();
         await page.getByRole('heading', { level: 1, name: place.invoice_number }).waitFor();
       });
 
       test('a misspelt event is found, mended and billed', async () => {
         const place = await createBilledPlace(app, { tokens: ['1000000'], event_name: 'completoin', is_billed: false });
-        const { page } = await app.open('/events', { ...variant, environment_id: place.environment_id });
+        const { page } = await app.open('/events', {
+          ...variant,
+          environment_id: place.environment_id,
+          // A preview is refused while events wait for the pipeline, and the page asks again.
+          refusals: [503],
+        });
         await page.getByRole('link', { name: /^Not counted/ }).click();
         await page.getByRole('row').filter({ hasText: 'completoin' }).getByRole('button', { name: 'Mend…' }).click();
         const dialogue = page.getByRole('dialog', { name: 'Mend the event' });
@@ -96,8 +104,8 @@ describe('stories of the console', function () {
         });
         await page.getByLabel('Meter', { exact: true }).first().click();
         await page.getByRole('option', { name: /^Input tokens/ }).click();
-        await page.getByRole('group', { name: 'Model' }).getByText('Graduated').click();
-        await page.getByRole('group', { name: 'Prices per' }).getByText('1,000', { exact: true }).click();
+        await page.getByRole('radio', { name: 'Graduated' }).check();
+        await page.getByRole('radio', { name: '1,000' }).check();
         if ((await page.getByRole('textbox', { name: 'Unit price of tier 2' }).count()) === 0)
           await page.getByRole('button', { name: 'Add a tier' }).click();
         await page.getByRole('textbox', { name: 'Up to, inclusive of tier 1' }).fill('1 million');
@@ -141,8 +149,9 @@ describe('stories of the console', function () {
         await page.getByRole('button', { name: 'Change plan', exact: true }).click();
         await cost.waitFor({ state: 'detached' });
         const { items } = await place.send<{ items: { total: string }[] }>('GET', '/invoices?limit=50');
-        const totals = items.map(({ total }) => Number(total).toFixed(2));
-        expect(totals).to.include(amounts.at(-1)!.replaceAll(',', ''));
+        // The other one is the opening invoice.
+        const [invoice] = items.filter(({ total }) => Number(total) !== 49);
+        expect(amounts).to.include(invoice!.total);
       });
 
       test('support finds a customer by the number of an invoice', async () => {
