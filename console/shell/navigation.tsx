@@ -4,7 +4,6 @@ import { Link, type LinkProps, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { deleteSession, type SessionEnvironment, useSession } from '../client/session.ts';
 import { Confirm } from '../components/confirm.tsx';
-import { queries } from '../routing/router.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Mark } from './mark.tsx';
 import styles from './shell.module.css';

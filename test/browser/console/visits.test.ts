@@ -78,7 +78,7 @@ describe('every page of the console', function () {
 
 /** Words that are the same in both languages, and names. */
 const SAME = new Set([
-  ...['Webhooks', 'Status', 'Name', 'Start', 'Definition', 'Filter', 'Team', 'Version'],
+  ...['Webhooks', 'Status', 'Name', 'Start', 'Definition', 'Filter', 'Team', 'Version', 'Credits'],
   ...['INV', 'CSV', 'PDF', 'JSON', 'ISO', 'esc', 'curl', 'TypeScript', 'Python', 'OpenTelemetry', 'Platform fee'],
 ]);
 
