@@ -50,7 +50,7 @@ export function listTotals(
       key: id,
       label: (
         <>
-          <bdi>{String((coupon_snapshot as { name?: unknown } | null)?.name ?? texts.discount)}</bdi>
+          <bdi>{(coupon_snapshot as { name?: string } | null)?.name ?? texts.discount}</bdi>
           {discount_percentage && !isZero(discount_percentage) && ` ${formatQuantity(language, discount_percentage)} %`}
         </>
       ),

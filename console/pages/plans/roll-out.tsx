@@ -128,7 +128,8 @@ function RunProgress({ workflow_id, run_id }: RunProgressProps): ReactNode {
   useEffect(() => {
     if (isDone) void invalidate(queries, '/subscriptions');
   }, [isDone, queries]);
-  if (isDone) return <p role="status">{texts.rollOutDone(String(data.result?.['subscriptions_synced'] ?? '–'))}</p>;
+  const synced = data?.result?.['subscriptions_synced'];
+  if (isDone) return <p role="status">{texts.rollOutDone(typeof synced === 'number' ? String(synced) : '–')}</p>;
   if (data && !RUNS.includes(data.status))
     return (
       <p role="alert">

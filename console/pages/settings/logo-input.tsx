@@ -22,7 +22,7 @@ export function LogoInput({
     const reader = new FileReader();
     reader.onload = () => {
       setFailure(null);
-      onLogo(String(reader.result));
+      if (typeof reader.result === 'string') onLogo(reader.result);
     };
     reader.onerror = () => setFailure(texts.unreadable);
     reader.readAsDataURL(file);

@@ -50,7 +50,7 @@ export function explainLine(line: InvoiceLine): LineExplanation | null {
   if (!from) return null;
   const breakdown = (from.breakdown ?? []) as BreakdownPart[];
   const mode = from.price?.['tier_mode'];
-  const model = String(from.price?.['billing_model'] ?? '');
+  const model = typeof from.price?.['billing_model'] === 'string' ? from.price['billing_model'] : '';
   const parts = breakdown.map((part, index) => ({
     key: String(index),
     place: findPlace(part, { index, count: breakdown.length, model, is_volume: mode === 'VOLUME' }),
