@@ -132,7 +132,6 @@ function SignOut(): ReactNode {
     mutationFn: deleteSession,
     // A full load leaves nothing of the tenant in memory, and the names of opened records end with the session.
     onSuccess: () => {
-      queries.clear();
       sessionStorage.clear();
       location.assign('/sign-in');
     },
