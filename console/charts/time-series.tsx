@@ -124,7 +124,12 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
   }, [series, marks, width, language, showAt]);
   const last = series[0]?.points.at(-1);
   return (
-    <div ref={observed} role="img" aria-label={last ? `${label}: ${showAt(last.at)} ${last.value}` : label}>
+    <div
+      ref={observed}
+      className={styles.canvas}
+      role="img"
+      aria-label={last ? `${label}: ${showAt(last.at)} ${last.value}` : label}
+    >
       <div ref={host} />
     </div>
   );

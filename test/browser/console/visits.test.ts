@@ -81,6 +81,7 @@ describe('every page of the console', function () {
 /** Words that are the same in both languages, and names. */
 const SAME = new Set([
   ...['Webhooks', 'Status', 'Name', 'Start', 'Definition', 'Filter', 'Team', 'Version', 'Credits'],
+  ...['Logo', 'Letter', 'Person', 'Super admin', 'Writer', 'Reader'],
   ...['esc', 'curl', 'TypeScript', 'Python', 'OpenTelemetry', 'Platform fee'],
 ]);
 
