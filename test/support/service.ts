@@ -10,7 +10,7 @@ import { processStart } from '../../storage/embedded/process-start.ts';
 import type { Requester, TestAnswer } from './api.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
-const START_MS = 60_000;
+const START_MS = 120_000;
 
 export type Exit = { code: number | null; signal: NodeJS.Signals | null };
 export type Command = {
