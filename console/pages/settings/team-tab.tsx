@@ -121,7 +121,13 @@ function RolesInput({
     <Checkbox.Group label={texts.roles} value={value} error={error} onChange={onValue}>
       <div className={styles.choices}>
         {all.map(({ id, name, description }) => (
-          <Checkbox key={id} value={id} label={name} description={description} />
+          // The service names its roles in English.
+          <Checkbox
+            key={id}
+            value={id}
+            label={<span lang="en">{name}</span>}
+            description={<span lang="en">{description}</span>}
+          />
         ))}
       </div>
     </Checkbox.Group>
