@@ -1,4 +1,4 @@
-/** What an entry of the audit log has changed, field by field. */
+/** Lists the fields that an entry of the audit log has changed. */
 export type FieldChange = { readonly field: string; readonly before: unknown; readonly after: unknown };
 type State = Record<string, unknown> | null | undefined;
 

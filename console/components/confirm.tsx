@@ -8,11 +8,11 @@ import styles from './confirm.module.css';
 
 type ConfirmProps = {
   title: string;
-  /** What the deed does, in sentences. */
+  /** Consequences of the deed, in sentences. */
   children: ReactNode;
   /** The verb on the button: "Void invoice". */
   action: string;
-  /** What the reader must type for a deed that cannot be undone. */
+  /** Text that the reader must type for a deed that cannot be undone. */
   typed?: string;
   isDangerous?: boolean;
   onConfirm: () => Promise<unknown>;

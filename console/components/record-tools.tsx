@@ -1,4 +1,4 @@
-/** What each record shows on request: its JSON, the call that reads it, and its history. */
+/** Shows the JSON of a record, the call that reads it, and its history. */
 import { Tabs } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { formatCurl } from '../client/client.ts';

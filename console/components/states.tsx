@@ -37,7 +37,7 @@ export function Empty({
   );
 }
 
-/** What went wrong, and what the reader can do. */
+/** Shows an error and the next step of the reader. */
 export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
   const isForbidden = error instanceof ApiError && error.status === 403;

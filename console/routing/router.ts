@@ -26,7 +26,7 @@ export const queries = new QueryClient({
     queries: {
       staleTime: 5_000,
       queryKeyHashFn: hashInEnvironment,
-      // What the service refuses, it refuses again.
+      // A refused request is refused again, so it is not repeated.
       retry: (count, error) =>
         count < RETRIES_MAX && !(error instanceof ApiError && error.status < 500 && error.status !== 429),
     },

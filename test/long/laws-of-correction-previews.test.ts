@@ -1,4 +1,4 @@
-/** What a correction would change is what it then changes (docs/rules/events.md, "What a correction would change"). */
+/** A previewed correction changes exactly what the preview lists (docs/rules/events.md, "What a correction would change"). */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { computeInvoice } from '../../actions/invoicing/invoices/compute-invoice.ts';

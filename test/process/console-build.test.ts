@@ -112,7 +112,7 @@ describe('the build of the console', function () {
   });
 
   describe('of npm start', () => {
-    /** What the log got. */
+    /** Lines of the log. */
     const faults: string[] = [];
     const logger = { error: ({ reason }: { reason: string }, text: string) => void faults.push(`${text}: ${reason}`) };
     const start = () => {

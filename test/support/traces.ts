@@ -1,4 +1,4 @@
-/** What a request left in Postgres: the state of every table and sequence, to show that a preview leaves nothing. */
+/** Reads the traces of a request in Postgres: the state of every table and sequence, to show that a preview leaves nothing. */
 import type { Database } from '../../storage/foundation/stores.ts';
 
 /** Progress of the running pipeline and last use of keys, which change without the request. */

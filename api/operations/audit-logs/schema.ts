@@ -1,7 +1,8 @@
 /** Query and answers of the audit log. */
 import { z } from 'zod';
 import { anyCase, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
-import { AUDIT_ACTIONS, AUDITED_TYPES, AuditEntry } from '../../../core/platform/audit/record.ts';
+import { AUDIT_ACTIONS, AUDITED_TYPES } from '../../../core/platform/audit/kinds.ts';
+import { AuditEntry } from '../../../core/platform/audit/record.ts';
 import { listAnswer, listShape } from '../../http/list.ts';
 
 export const AuditFilter = z.object({

@@ -1,4 +1,4 @@
-/** What a customer owes and holds, and who it is. */
+/** Debt, balance and details of a customer. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { can, useSession } from '../../client/session.ts';

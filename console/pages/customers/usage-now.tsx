@@ -1,4 +1,4 @@
-/** What a customer uses now against what the subscriptions grant: a bar with its words for each meter, and what is switched on. */
+/** Current usage of a customer against the grants of the subscriptions: a bar with its words for each meter, and what is switched on. */
 import type { ReactNode } from 'react';
 import { toPlace } from '../../charts/series.ts';
 import type { components } from '../../client/openapi.d.ts';

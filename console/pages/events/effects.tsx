@@ -1,4 +1,4 @@
-/** What a correction would change: usage of meters, lines of drafts and of the next invoice, before → after. */
+/** Effects of a planned correction: usage of meters, lines of drafts and of the next invoice, before → after. */
 import type { ReactNode } from 'react';
 import type { paths } from '../../client/openapi.d.ts';
 import { Loading } from '../../components/states.tsx';

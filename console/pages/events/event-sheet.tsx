@@ -361,7 +361,7 @@ function NotCounted({ thread, onMend }: { thread: EventThreadData; onMend: (() =
   );
 }
 
-/** What was corrected, when, and why. */
+/** Corrections of the event with their times and reasons. */
 function Corrections({ items }: { items: GetData<'/events/{id}/corrections'>['items'] }): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
   if (items.length === 0) return null;

@@ -43,7 +43,6 @@ type EventFormProps = Omit<SendEventProps, 'letter_id' | 'onClose'>;
 
 function EventForm({ event_name, external_customer_id, onSent }: EventFormProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const queries = useQueryClient();
   const names = useGet('/events/names', { query: { days: SEEN_DAYS } as never });
   const counted = (names.data?.items ?? []).filter(({ meter_ids }) => meter_ids?.length).map((each) => each.event_name);
   const [typedName, setName] = useState(event_name);
@@ -57,20 +56,7 @@ function EventForm({ event_name, external_customer_id, onSent }: EventFormProps)
   );
   const text = typedText ?? buildSample(seen.data);
   const body = buildBody({ name, customer, text });
-  const deed = useDeed(
-    () =>
-      dataFrom(
-        api.POST('/events', {
-          body: body as never,
-          bodySerializer: (value: unknown) => value as string,
-          headers: { 'content-type': 'application/json' },
-        }),
-      ),
-    async ({ event_id }) => {
-      await invalidate(queries, '/events');
-      onSent(event_id);
-    },
-  );
+  const deed = useSendText(body ?? '', onSent);
   return (
     <form
       className={styles.form}
@@ -122,6 +108,25 @@ function EventForm({ event_name, external_customer_id, onSent }: EventFormProps)
   );
 }
 
+/** Sends an event as the text of its body, so that numbers keep the digits that were typed. */
+function useSendText(text: string, onSent: (event_id: string) => void) {
+  const queries = useQueryClient();
+  return useDeed(
+    () =>
+      dataFrom(
+        api.POST('/events', {
+          body: text as never,
+          bodySerializer: (value: unknown) => value as string,
+          headers: { 'content-type': 'application/json' },
+        }),
+      ),
+    async ({ event_id }) => {
+      await invalidate(queries, '/events');
+      onSent(event_id);
+    },
+  );
+}
+
 /** A dead letter is text that could not become an event. Its mended text is sent as a new event. */
 function LetterForm({ letter_id, onSent }: { letter_id: string; onSent: (event_id: string) => void }): ReactNode {
   const letters = useGet('/events/dead-letters', { query: { limit: LETTERS_MAX } as never });
@@ -143,23 +148,9 @@ type LetterTextProps = {
 
 function LetterText({ letter, onSent }: LetterTextProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const queries = useQueryClient();
   const [text, setText] = useState(letter.body);
   const isJson = readJson(text) !== null;
-  const deed = useDeed(
-    () =>
-      dataFrom(
-        api.POST('/events', {
-          body: text as never,
-          bodySerializer: (value: unknown) => value as string,
-          headers: { 'content-type': 'application/json' },
-        }),
-      ),
-    async ({ event_id }) => {
-      await invalidate(queries, '/events');
-      onSent(event_id);
-    },
-  );
+  const deed = useSendText(text, onSent);
   return (
     <form
       className={styles.form}

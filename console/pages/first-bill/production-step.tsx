@@ -57,7 +57,7 @@ function Checklist(): ReactNode {
   );
 }
 
-/** What is set up in an environment. A list that the role may not read counts as not set up. */
+/** Settings and records that an environment has. A list that the role may not read counts as not set up. */
 async function loadChecks(environment_id: string): Promise<Record<CheckKey, boolean>> {
   const there = inEnvironment(environment_id);
   const count = async (answer: Promise<{ items?: unknown[] | null }>) => (await answer).items?.length ?? 0;

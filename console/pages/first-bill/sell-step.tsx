@@ -1,4 +1,4 @@
-/** What do you sell? A template or a sentence makes the catalogue at once. */
+/** The first step: a template or a sentence makes the catalogue at once. */
 import { Textarea } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';

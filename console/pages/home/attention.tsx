@@ -1,4 +1,4 @@
-/** What needs a person: one row a kind, each a link to the list with that filter. */
+/** Records that need a person: one row a kind, each a link to the list with that filter. */
 import { Link, type LinkProps } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { type GetData, useGet } from '../../client/queries.ts';

@@ -1,4 +1,4 @@
-/** What can be done with an invoice in its state. The open dialogue stands in the URL. */
+/** Actions that the state of an invoice allows. The open dialogue stands in the URL. */
 import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';

@@ -117,7 +117,7 @@ function InvoiceHead({ invoice, onAsk }: { invoice: Invoice; onAsk: () => void }
   );
 }
 
-/** What happened to the invoice last: computed, finalized or voided. */
+/** Last event of the invoice: computed, finalized or voided. */
 function LastStep({ invoice }: { invoice: Invoice }): ReactNode {
   const texts = useTexts(TEXTS);
   const { voided_at, finalized_at, last_computed_at, created_at, recalculated_invoice_id } = invoice;

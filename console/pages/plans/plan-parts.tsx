@@ -1,4 +1,4 @@
-/** What a plan grants besides prices: entitlements and credits. */
+/** A plan grants entitlements and credits besides its prices. */
 import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';

@@ -1,57 +1,16 @@
-/** Who changed what in this environment or in the company, filtered by kind of record and kind of change. */
+/** The audit log of this environment or of the company, filtered by kind of record and kind of change. */
 import { Select } from '@mantine/core';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { AUDIT_ACTIONS, AUDITED_TYPES } from '../../../core/platform/audit/kinds.ts';
 import { Choice } from '../../components/choice.tsx';
 import { History } from '../../components/history.tsx';
 import { Sheet } from '../../components/page.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
-import { AUDIT_ACTIONS, type SettingsSearch } from './routes.ts';
+import type { SettingsSearch } from './routes.ts';
 import styles from './settings.module.css';
 
 const FROM = '/env/$environment_id/settings';
-/** Kinds of records that the audit log names (`entity_type`). */
-const KINDS = [
-  'addon',
-  'addon_association',
-  'alert_setting',
-  'api_key',
-  'checkout_session',
-  'connection',
-  'cost_sheet',
-  'coupon',
-  'coupon_association',
-  'credit_grant',
-  'credit_note',
-  'customer',
-  'entitlement',
-  'environment',
-  'feature',
-  'group',
-  'import_mapping',
-  'integration_mapping',
-  'invoice',
-  'meter',
-  'payment',
-  'payment_method',
-  'payment_refund',
-  'plan',
-  'price',
-  'price_unit',
-  'scheduled_task',
-  'setting',
-  'subscription',
-  'subscription_line_item',
-  'subscription_phase',
-  'subscription_schedule',
-  'tax_association',
-  'tax_rate',
-  'tenant',
-  'user',
-  'wallet',
-  'wallet_transaction',
-  'webhook_endpoint',
-] as const;
 
 export function AuditTab(): ReactNode {
   const texts = useTexts(TEXTS);
@@ -59,7 +18,7 @@ export function AuditTab(): ReactNode {
   const navigate = useNavigate({ from: FROM });
   const filter = (fields: Pick<SettingsSearch, 'reach' | 'kind' | 'action'>) =>
     void navigate({ search: (old) => ({ ...old, ...fields }) });
-  const known = KINDS.find((each) => each === kind);
+  const known = AUDITED_TYPES.find((each) => each === kind);
   return (
     <>
       <div className={styles.toolbar}>
@@ -81,7 +40,7 @@ export function AuditTab(): ReactNode {
             clearButtonProps={{ 'aria-label': texts.clear }}
             value={known ?? null}
             onChange={(next) => filter({ kind: next ?? undefined })}
-            data={KINDS.map((each) => ({ value: each, label: each.replaceAll('_', ' ') }))}
+            data={AUDITED_TYPES.map((each) => ({ value: each, label: each.replaceAll('_', ' ') }))}
           />
           <Select
             aria-label={texts.action}

@@ -1,4 +1,4 @@
-/** What is sent to customers by mail, and where their answers go. */
+/** Settings of mail to customers and of the address for their answers. */
 import { Switch, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';

@@ -1,4 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { AUDIT_ACTIONS } from '../../../core/platform/audit/kinds.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
 
@@ -15,7 +16,6 @@ export const SETTINGS_TABS = [
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
 const SHEETS = ['new', 'open', 'copy'] as const;
 export const AUDIT_REACHES = ['environment', 'tenant'] as const;
-export const AUDIT_ACTIONS = ['created', 'updated', 'archived', 'deleted'] as const;
 
 /** `sheet` is the sheet that is open and `id` the record that it is about; `reach`, `kind` and `action` filter the audit log. */
 export type SettingsSearch = {

@@ -224,7 +224,7 @@ function SubscriptionHead({ subscription, invoice, pending, onAsk, onSheet }: Su
   );
 }
 
-/** What is scheduled, with the way back. */
+/** Scheduled changes, each with the action that undoes it. */
 function ScheduleBanner({ schedule, onUndo }: { schedule: SubscriptionSchedule; onUndo: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();

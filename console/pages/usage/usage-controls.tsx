@@ -1,4 +1,4 @@
-/** What the explorer shows: customer, meter, split, range, window, and whether it compares. */
+/** Controls of the explorer: customer, meter, split, range, window, and whether it compares. */
 import { Select } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { GetData } from '../../client/queries.ts';

@@ -4,55 +4,12 @@
  */
 import { z } from 'zod';
 import { timestampText } from '../../foundation/record.ts';
+import { AUDIT_ACTIONS } from './kinds.ts';
 
-export const AUDIT_ACTIONS = ['created', 'updated', 'archived', 'deleted'] as const;
 type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** User of changes that no request caused, such as those of scheduled jobs. */
 export const SYSTEM_USER = 'system';
-
-/** Audited types of records; test/storage/models/audited.test.ts compares the list with the models. */
-export const AUDITED_TYPES = [
-  'addon',
-  'addon_association',
-  'alert_setting',
-  'api_key',
-  'checkout_session',
-  'connection',
-  'cost_sheet',
-  'coupon',
-  'coupon_association',
-  'credit_grant',
-  'credit_note',
-  'customer',
-  'entitlement',
-  'environment',
-  'feature',
-  'group',
-  'import_mapping',
-  'integration_mapping',
-  'invoice',
-  'meter',
-  'payment',
-  'payment_method',
-  'payment_refund',
-  'plan',
-  'price',
-  'price_unit',
-  'scheduled_task',
-  'setting',
-  'subscription',
-  'subscription_line_item',
-  'subscription_phase',
-  'subscription_schedule',
-  'tax_association',
-  'tax_rate',
-  'tenant',
-  'user',
-  'wallet',
-  'wallet_transaction',
-  'webhook_endpoint',
-] as const;
 
 const state = z.record(z.string(), z.unknown()).nullable();
 

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { AUDITED_TYPES } from '../../../core/platform/audit/record.ts';
+import { AUDITED_TYPES } from '../../../core/platform/audit/kinds.ts';
 
 const MODELS = join(import.meta.dirname, '../../../storage/models');
 

@@ -1,4 +1,4 @@
-/** What a meter makes of its events, in a word before the property. */
+/** Names the aggregation of a meter in a word that stands before the property. */
 import { defineTexts } from '../../../texts/texts.ts';
 
 export const MEASURES = defineTexts(
