@@ -6,7 +6,7 @@ import { ApiError, api } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Choice } from '../../components/choice.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { fieldError, useDeed } from '../../components/form.tsx';
 import { Columns, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -15,6 +15,7 @@ import { DraftField, type DraftProps } from './draft-field.tsx';
 import { Letterhead } from './letterhead.tsx';
 import { LogoInput } from './logo-input.tsx';
 import { PreviewPdf } from './preview-pdf.tsx';
+import { SaveFoot } from './save-foot.tsx';
 import { saveSetting, useSetting } from './setting-queries.ts';
 import {
   type CompanyDraft,
@@ -182,18 +183,12 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
               onChange={({ currentTarget }) => change({ notes: currentTarget.value })}
             />
           </div>
-          <div className={styles.save}>
-            <FormFoot
-              deed={save}
-              fields={listShownFields(save.error, draft)}
-              action={texts.save}
-              blocked={mayTenant && maySetting ? (isChanged ? null : texts.noChange) : texts.mayNot}
-            >
-              <span role="status" className={styles.done}>
-                {save.isSuccess && !isChanged ? texts.saved : ''}
-              </span>
-            </FormFoot>
-          </div>
+          <SaveFoot
+            save={save}
+            fields={listShownFields(save.error, draft)}
+            mayWrite={mayTenant && maySetting}
+            isChanged={isChanged}
+          />
         </form>
       </Sheet>
     </Columns>

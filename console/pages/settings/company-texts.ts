@@ -39,10 +39,6 @@ export const COMPANY_TEXTS = defineTexts(
     notes: 'Notes',
     letterhead: 'Letterhead of the form',
     noName: 'No name yet',
-    save: 'Save changes',
-    saved: 'Saved',
-    noChange: 'Nothing has changed.',
-    mayNot: 'Your role may not change settings.',
   },
   {
     de: {
@@ -83,10 +79,6 @@ export const COMPANY_TEXTS = defineTexts(
       notes: 'Anmerkungen',
       letterhead: 'Briefkopf des Formulars',
       noName: 'Noch kein Name',
-      save: 'Änderungen speichern',
-      saved: 'Gespeichert',
-      noChange: 'Nichts wurde geändert.',
-      mayNot: 'Ihre Rolle darf Einstellungen nicht ändern.',
     },
   },
 );

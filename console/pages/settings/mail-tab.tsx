@@ -3,10 +3,11 @@ import { Switch, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { can, useSession } from '../../client/session.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { fieldError, useDeed } from '../../components/form.tsx';
 import { Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
+import { SaveFoot } from './save-foot.tsx';
 import { saveSetting, useSetting } from './setting-queries.ts';
 import styles from './settings.module.css';
 
@@ -73,18 +74,12 @@ function MailForm({ config }: { config: MailConfig }): ReactNode {
               onChange={({ currentTarget }) => change({ bcc: currentTarget.value })}
             />
           </div>
-          <div className={styles.save}>
-            <FormFoot
-              deed={save}
-              fields={['value.reply_to', 'value.bcc']}
-              action={texts.save}
-              blocked={can(session, 'setting', 'write') ? (isChanged ? null : texts.noChange) : texts.mayNot}
-            >
-              <span role="status" className={styles.done}>
-                {save.isSuccess && !isChanged ? texts.saved : ''}
-              </span>
-            </FormFoot>
-          </div>
+          <SaveFoot
+            save={save}
+            fields={['value.reply_to', 'value.bcc']}
+            mayWrite={can(session, 'setting', 'write')}
+            isChanged={isChanged}
+          />
         </form>
       </Sheet>
     </div>
@@ -101,10 +96,6 @@ const TEXTS = defineTexts(
     replyHint: 'Empty: the address that sends.',
     bcc: 'Blind copies',
     bccHint: 'At most ten addresses, one a line.',
-    save: 'Save changes',
-    saved: 'Saved',
-    noChange: 'Nothing has changed.',
-    mayNot: 'Your role may not change settings.',
   },
   {
     de: {
@@ -116,10 +107,6 @@ const TEXTS = defineTexts(
       replyHint: 'Leer: die sendende Adresse.',
       bcc: 'Blindkopien',
       bccHint: 'Höchstens zehn Adressen, je Zeile eine.',
-      save: 'Änderungen speichern',
-      saved: 'Gespeichert',
-      noChange: 'Nichts wurde geändert.',
-      mayNot: 'Ihre Rolle darf Einstellungen nicht ändern.',
     },
   },
 );

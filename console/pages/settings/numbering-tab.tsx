@@ -3,11 +3,12 @@ import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { can, useSession } from '../../client/session.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { fieldError, useDeed } from '../../components/form.tsx';
 import { Columns, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
 import { PreviewPdf } from './preview-pdf.tsx';
+import { SaveFoot } from './save-foot.tsx';
 import { saveSetting, useSetting } from './setting-queries.ts';
 import { type InvoiceConfig, toWholeNumber } from './setting-records.ts';
 import styles from './settings.module.css';
@@ -99,18 +100,12 @@ function NumberingForm({ config }: { config: InvoiceConfig }): ReactNode {
               {input('finalization_delay_seconds', true)}
             </div>
           </div>
-          <div className={styles.save}>
-            <FormFoot
-              deed={save}
-              fields={[...FIELDS, 'format'].map((field) => `value.${field}`)}
-              action={texts.save}
-              blocked={can(session, 'setting', 'write') ? (isChanged ? null : texts.noChange) : texts.mayNot}
-            >
-              <span role="status" className={styles.done}>
-                {save.isSuccess && !isChanged ? texts.saved : ''}
-              </span>
-            </FormFoot>
-          </div>
+          <SaveFoot
+            save={save}
+            fields={[...FIELDS, 'format'].map((field) => `value.${field}`)}
+            mayWrite={can(session, 'setting', 'write')}
+            isChanged={isChanged}
+          />
         </form>
       </Sheet>
     </Columns>
@@ -180,10 +175,6 @@ const TEXTS = defineTexts(
     due_date_days: 'Days until due',
     finalization_delay_seconds: 'Seconds until a draft becomes final',
     hints: (field: NumberField) => HINTS.en[field],
-    save: 'Save changes',
-    saved: 'Saved',
-    noChange: 'Nothing has changed.',
-    mayNot: 'Your role may not change settings.',
   },
   {
     de: {
@@ -200,10 +191,6 @@ const TEXTS = defineTexts(
       due_date_days: 'Tage bis zur Fälligkeit',
       finalization_delay_seconds: 'Sekunden, bis ein Entwurf endgültig wird',
       hints: (field) => HINTS.de[field],
-      save: 'Änderungen speichern',
-      saved: 'Gespeichert',
-      noChange: 'Nichts wurde geändert.',
-      mayNot: 'Ihre Rolle darf Einstellungen nicht ändern.',
     },
   },
 );
