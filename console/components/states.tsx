@@ -2,6 +2,7 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { ApiError } from '../client/client.ts';
+import type { ListOfPages } from '../client/pages.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Button } from './button.tsx';
 import styles from './states.module.css';
@@ -71,6 +72,20 @@ export function Loaded<Data>({
   if (query.data !== undefined) return children(query.data);
   if (query.isError) return <Failure error={query.error} onRetry={() => void query.refetch()} />;
   return <Loading {...(rows === undefined ? {} : { rows })} />;
+}
+
+/** Shows the rows of a list that comes in pages, or the state in which they are not there. */
+export function LoadedRows({
+  list: { error, isPending, refetch },
+  rows,
+  children,
+}: {
+  list: Pick<ListOfPages<unknown>, 'error' | 'isPending' | 'refetch'>;
+  rows?: number;
+  children: () => ReactNode;
+}): ReactNode {
+  if (error) return <Failure error={error} onRetry={refetch} />;
+  return isPending ? <Loading {...(rows === undefined ? {} : { rows })} /> : children();
 }
 
 const TEXTS = defineTexts(

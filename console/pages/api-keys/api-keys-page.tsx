@@ -8,7 +8,7 @@ import { Chip } from '../../components/chip.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { WithSheet } from '../../components/side-sheet.tsx';
-import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { Empty, LoadedRows } from '../../components/states.tsx';
 import { Unknown } from '../../figures/money.tsx';
 import { Day, Moment } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -55,26 +55,26 @@ export function ApiKeysPage(): ReactNode {
       }
     >
       <PageHead title={texts.title} subtitle={texts.subtitle} actions={make} />
-      {keys.error ? (
-        <Failure error={keys.error} onRetry={keys.refetch} />
-      ) : keys.isPending ? (
-        <Loading />
-      ) : keys.rows.length === 0 ? (
-        <Empty title={texts.empty} action={make}>
-          {texts.emptyHint}
-        </Empty>
-      ) : (
-        <DataTable
-          label={texts.title}
-          columns={listColumns(texts)}
-          rows={keys.rows}
-          rowKey={({ id }) => id}
-          total={keys.total}
-          onEnd={keys.loadMore}
-          openKey={key ?? null}
-          onOpen={({ id }) => open({ sheet: 'key', key: id })}
-        />
-      )}
+      <LoadedRows list={keys}>
+        {() =>
+          keys.rows.length === 0 ? (
+            <Empty title={texts.empty} action={make}>
+              {texts.emptyHint}
+            </Empty>
+          ) : (
+            <DataTable
+              label={texts.title}
+              columns={listColumns(texts)}
+              rows={keys.rows}
+              rowKey={({ id }) => id}
+              total={keys.total}
+              onEnd={keys.loadMore}
+              openKey={key ?? null}
+              onOpen={({ id }) => open({ sheet: 'key', key: id })}
+            />
+          )
+        }
+      </LoadedRows>
       {revoked && <RevokeKey apiKey={revoked} onClose={() => setRevoked(null)} />}
     </WithSheet>
   );

@@ -12,7 +12,7 @@ import { CodeBlock } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { WithSheet } from '../../components/side-sheet.tsx';
-import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { Empty, LoadedRows } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Amounts } from './amounts.tsx';
 import { type Customer, type CustomerSummary, findOnlyCurrency } from './customer.ts';
@@ -75,46 +75,50 @@ export function CustomersPage(): ReactNode {
           {view ? texts.showCurrent : texts.showArchived}
         </Link>
       </div>
-      {list.error ? (
-        <Failure error={list.error} onRetry={list.refetch} />
-      ) : list.isPending ? (
-        <Loading rows={8} />
-      ) : list.rows.length > 0 ? (
-        <>
-          <DataTable
-            label={texts.title}
-            columns={listColumns(texts, summaries)}
-            rows={list.rows}
-            rowKey={({ id }) => id}
-            total={list.total}
-            onEnd={list.loadMore}
-            onOpen={open}
-          />
-          <p className={styles.foot}>
-            <span>
-              {q === undefined ? texts.count(list.total) : texts.found(list.rows.length, list.rows.length >= FOUND_MAX)}
-              {' · '}
-              {texts.noSum}
-            </span>
-            <span className={styles.keys}>{texts.keys}</span>
-          </p>
-        </>
-      ) : q !== undefined || view !== undefined ? (
-        <Empty
-          title={view && q === undefined ? texts.noArchived : texts.nothing}
-          action={<Button onClick={() => void navigate({ search: ({ zone }) => ({ zone }) })}>{texts.showAll}</Button>}
-        >
-          {q !== undefined && texts.nothingHint}
-        </Empty>
-      ) : (
-        <Empty title={texts.emptyTitle} action={create}>
-          <p>{texts.empty}</p>
-          <CodeBlock
-            label={texts.command}
-            code={formatCurl('POST', '/customers', { external_id: 'acme', name: 'Acme' })}
-          />
-        </Empty>
-      )}
+      <LoadedRows list={list} rows={8}>
+        {() =>
+          list.rows.length > 0 ? (
+            <>
+              <DataTable
+                label={texts.title}
+                columns={listColumns(texts, summaries)}
+                rows={list.rows}
+                rowKey={({ id }) => id}
+                total={list.total}
+                onEnd={list.loadMore}
+                onOpen={open}
+              />
+              <p className={styles.foot}>
+                <span>
+                  {q === undefined
+                    ? texts.count(list.total)
+                    : texts.found(list.rows.length, list.rows.length >= FOUND_MAX)}
+                  {' · '}
+                  {texts.noSum}
+                </span>
+                <span className={styles.keys}>{texts.keys}</span>
+              </p>
+            </>
+          ) : q !== undefined || view !== undefined ? (
+            <Empty
+              title={view && q === undefined ? texts.noArchived : texts.nothing}
+              action={
+                <Button onClick={() => void navigate({ search: ({ zone }) => ({ zone }) })}>{texts.showAll}</Button>
+              }
+            >
+              {q !== undefined && texts.nothingHint}
+            </Empty>
+          ) : (
+            <Empty title={texts.emptyTitle} action={create}>
+              <p>{texts.empty}</p>
+              <CodeBlock
+                label={texts.command}
+                code={formatCurl('POST', '/customers', { external_id: 'acme', name: 'Acme' })}
+              />
+            </Empty>
+          )
+        }
+      </LoadedRows>
     </WithSheet>
   );
 }

@@ -10,7 +10,7 @@ import { postQuery, useGet } from '../../client/queries.ts';
 import { Button, buttonClass, primaryButtonClass } from '../../components/button.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
-import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { Empty, LoadedRows } from '../../components/states.tsx';
 import { findLocale, formatCount, formatMoney } from '../../figures/format.ts';
 import { Money, Unknown, WhyButton } from '../../figures/money.tsx';
 import { Period } from '../../figures/when.tsx';
@@ -65,39 +65,41 @@ export function InvoicesPage(): ReactNode {
           <CustomerPicker />
         </div>
       </div>
-      {list.error ? (
-        <Failure error={list.error} onRetry={list.refetch} />
-      ) : list.isPending ? (
-        <Loading rows={8} />
-      ) : rows.length > 0 ? (
-        <DataTable
-          label={texts.title}
-          columns={listColumns(texts, language, open)}
-          rows={rows}
-          rowKey={({ id }) => id}
-          total={list.total}
-          onEnd={list.loadMore}
-          onOpen={(invoice) => open(invoice)}
-        />
-      ) : isFiltered ? (
-        <Empty
-          title={texts.nothingTitle}
-          action={<Button onClick={() => void navigate({ search: ({ zone }) => ({ zone }) })}>{texts.showAll}</Button>}
-        >
-          {texts.nothing}
-        </Empty>
-      ) : (
-        <Empty
-          title={texts.emptyTitle}
-          action={
-            <Link from={FROM} to="/env/$environment_id/subscriptions/new" className={primaryButtonClass}>
-              {texts.newSubscription}
-            </Link>
-          }
-        >
-          {texts.empty}
-        </Empty>
-      )}
+      <LoadedRows list={list} rows={8}>
+        {() =>
+          rows.length > 0 ? (
+            <DataTable
+              label={texts.title}
+              columns={listColumns(texts, language, open)}
+              rows={rows}
+              rowKey={({ id }) => id}
+              total={list.total}
+              onEnd={list.loadMore}
+              onOpen={(invoice) => open(invoice)}
+            />
+          ) : isFiltered ? (
+            <Empty
+              title={texts.nothingTitle}
+              action={
+                <Button onClick={() => void navigate({ search: ({ zone }) => ({ zone }) })}>{texts.showAll}</Button>
+              }
+            >
+              {texts.nothing}
+            </Empty>
+          ) : (
+            <Empty
+              title={texts.emptyTitle}
+              action={
+                <Link from={FROM} to="/env/$environment_id/subscriptions/new" className={primaryButtonClass}>
+                  {texts.newSubscription}
+                </Link>
+              }
+            >
+              {texts.empty}
+            </Empty>
+          )
+        }
+      </LoadedRows>
       {rows.length > 0 && (
         <p className={styles.foot}>
           <span>{texts.noSum}</span>

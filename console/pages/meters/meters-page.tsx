@@ -9,7 +9,7 @@ import { primaryButtonClass } from '../../components/button.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
-import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { Empty, LoadedRows } from '../../components/states.tsx';
 import { Moment } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Definition } from './definition.tsx';
@@ -46,67 +46,67 @@ export function MetersPage(): ReactNode {
           <Tabs.Tab value="archived">{texts.archived}</Tabs.Tab>
         </Tabs.List>
       </Tabs>
-      {meters.error ? (
-        <Failure error={meters.error} onRetry={meters.refetch} />
-      ) : meters.isPending ? (
-        <Loading />
-      ) : meters.rows.length === 0 ? (
-        view === 'archived' ? (
-          <Empty title={texts.emptyArchived} />
-        ) : (
-          <Empty title={texts.empty} action={create}>
-            <p>{texts.emptyHint}</p>
-            <CodeBlock label={texts.asCurl} code={formatCurl('POST', '/meters', EXAMPLE)} />
-          </Empty>
-        )
-      ) : (
-        <DataTable
-          label={texts.meters}
-          rows={meters.rows}
-          rowKey={({ id }) => id}
-          total={meters.total}
-          onEnd={meters.loadMore}
-          onOpen={({ id }) =>
-            void navigate({ to: '/env/$environment_id/meters/$meter_id', params: { meter_id: id }, search: {} })
-          }
-          columns={[
-            {
-              key: 'name',
-              header: texts.name,
-              width: 'minmax(140px, 1.4fr)',
-              narrow: 'first',
-              cell: ({ id, name }) => (
-                <Link from={FROM} to="/env/$environment_id/meters/$meter_id" params={{ meter_id: id }} search={{}}>
-                  <bdi>{name}</bdi>
-                </Link>
-              ),
-            },
-            {
-              key: 'event',
-              header: texts.event,
-              width: 'minmax(120px, 1fr)',
-              cell: ({ event_name }) => <span className="mono">{event_name}</span>,
-            },
-            {
-              key: 'counts',
-              header: texts.counts,
-              width: 'minmax(160px, 1.4fr)',
-              cell: ({ aggregation }) => <Definition aggregation={aggregation} />,
-            },
-            {
-              key: 'seen',
-              header: texts.lastSeen,
-              width: '170px',
-              isFigure: true,
-              narrow: 'end',
-              cell: ({ event_name }) => {
-                const at = lastSeen.get(event_name);
-                return at ? <Moment at={at} /> : <span className="muted">{names.data ? texts.notSeen : '–'}</span>;
-              },
-            },
-          ]}
-        />
-      )}
+      <LoadedRows list={meters}>
+        {() =>
+          meters.rows.length === 0 ? (
+            view === 'archived' ? (
+              <Empty title={texts.emptyArchived} />
+            ) : (
+              <Empty title={texts.empty} action={create}>
+                <p>{texts.emptyHint}</p>
+                <CodeBlock label={texts.asCurl} code={formatCurl('POST', '/meters', EXAMPLE)} />
+              </Empty>
+            )
+          ) : (
+            <DataTable
+              label={texts.meters}
+              rows={meters.rows}
+              rowKey={({ id }) => id}
+              total={meters.total}
+              onEnd={meters.loadMore}
+              onOpen={({ id }) =>
+                void navigate({ to: '/env/$environment_id/meters/$meter_id', params: { meter_id: id }, search: {} })
+              }
+              columns={[
+                {
+                  key: 'name',
+                  header: texts.name,
+                  width: 'minmax(140px, 1.4fr)',
+                  narrow: 'first',
+                  cell: ({ id, name }) => (
+                    <Link from={FROM} to="/env/$environment_id/meters/$meter_id" params={{ meter_id: id }} search={{}}>
+                      <bdi>{name}</bdi>
+                    </Link>
+                  ),
+                },
+                {
+                  key: 'event',
+                  header: texts.event,
+                  width: 'minmax(120px, 1fr)',
+                  cell: ({ event_name }) => <span className="mono">{event_name}</span>,
+                },
+                {
+                  key: 'counts',
+                  header: texts.counts,
+                  width: 'minmax(160px, 1.4fr)',
+                  cell: ({ aggregation }) => <Definition aggregation={aggregation} />,
+                },
+                {
+                  key: 'seen',
+                  header: texts.lastSeen,
+                  width: '170px',
+                  isFigure: true,
+                  narrow: 'end',
+                  cell: ({ event_name }) => {
+                    const at = lastSeen.get(event_name);
+                    return at ? <Moment at={at} /> : <span className="muted">{names.data ? texts.notSeen : '–'}</span>;
+                  },
+                },
+              ]}
+            />
+          )
+        }
+      </LoadedRows>
     </>
   );
 }

@@ -11,7 +11,7 @@ import { CodeBlock } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { WithSheet } from '../../components/side-sheet.tsx';
-import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { Empty, LoadedRows } from '../../components/states.tsx';
 import { Money, Unknown } from '../../figures/money.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { PlanForm } from './plan-form.tsx';
@@ -67,35 +67,35 @@ export function PlansPage(): ReactNode {
           <Tabs.Tab value="archived">{texts.archived}</Tabs.Tab>
         </Tabs.List>
       </Tabs>
-      {plans.error ? (
-        <Failure error={plans.error} onRetry={plans.refetch} />
-      ) : plans.isPending ? (
-        <Loading />
-      ) : rows.length === 0 ? (
-        view === 'archived' ? (
-          <Empty title={texts.emptyArchived} />
-        ) : (
-          <Empty title={texts.empty} action={create}>
-            <p>{texts.emptyHint}</p>
-            <CodeBlock label={texts.asCurl} code={formatCurl('POST', '/plans', { name: 'Pro' })} />
-          </Empty>
-        )
-      ) : (
-        <DataTable
-          label={texts.plans}
-          columns={listColumns(texts, totals.data)}
-          rows={rows}
-          rowKey={({ id }) => id}
-          total={plans.total}
-          onEnd={plans.loadMore}
-          onOpen={({ id }) =>
-            void navigate({
-              to: '/env/$environment_id/plans/$plan_id',
-              params: { plan_id: id },
-            })
-          }
-        />
-      )}
+      <LoadedRows list={plans}>
+        {() =>
+          rows.length === 0 ? (
+            view === 'archived' ? (
+              <Empty title={texts.emptyArchived} />
+            ) : (
+              <Empty title={texts.empty} action={create}>
+                <p>{texts.emptyHint}</p>
+                <CodeBlock label={texts.asCurl} code={formatCurl('POST', '/plans', { name: 'Pro' })} />
+              </Empty>
+            )
+          ) : (
+            <DataTable
+              label={texts.plans}
+              columns={listColumns(texts, totals.data)}
+              rows={rows}
+              rowKey={({ id }) => id}
+              total={plans.total}
+              onEnd={plans.loadMore}
+              onOpen={({ id }) =>
+                void navigate({
+                  to: '/env/$environment_id/plans/$plan_id',
+                  params: { plan_id: id },
+                })
+              }
+            />
+          )
+        }
+      </LoadedRows>
     </WithSheet>
   );
 }

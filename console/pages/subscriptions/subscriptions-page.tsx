@@ -8,7 +8,7 @@ import { Button, primaryButtonClass } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
-import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { Empty, LoadedRows } from '../../components/states.tsx';
 import { formatCount, formatDay } from '../../figures/format.ts';
 import { Day, Period, useZone } from '../../figures/when.tsx';
 import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
@@ -72,40 +72,42 @@ export function SubscriptionsPage(): ReactNode {
           />
         </div>
       </div>
-      {list.error ? (
-        <Failure error={list.error} onRetry={list.refetch} />
-      ) : list.isPending ? (
-        <Loading rows={8} />
-      ) : rows.length > 0 ? (
-        <DataTable
-          label={texts.title}
-          columns={listColumns(texts, language, zone)}
-          rows={rows}
-          rowKey={({ id }) => id}
-          total={list.total}
-          onEnd={list.loadMore}
-          onOpen={({ id }) =>
-            void navigate({
-              to: '/env/$environment_id/subscriptions/$subscription_id',
-              params: (old) => ({ environment_id: old.environment_id!, subscription_id: id }),
-              search: (old) => ({ zone: old.zone }),
-            })
-          }
-        />
-      ) : isFiltered ? (
-        <Empty
-          title={texts.nothingTitle}
-          action={
-            <Button onClick={() => void navigate({ search: (old) => ({ zone: old.zone }) })}>{texts.showAll}</Button>
-          }
-        >
-          {texts.nothing}
-        </Empty>
-      ) : (
-        <Empty title={texts.emptyTitle} action={<NewSubscriptionLink />}>
-          {texts.empty}
-        </Empty>
-      )}
+      <LoadedRows list={list} rows={8}>
+        {() =>
+          rows.length > 0 ? (
+            <DataTable
+              label={texts.title}
+              columns={listColumns(texts, language, zone)}
+              rows={rows}
+              rowKey={({ id }) => id}
+              total={list.total}
+              onEnd={list.loadMore}
+              onOpen={({ id }) =>
+                void navigate({
+                  to: '/env/$environment_id/subscriptions/$subscription_id',
+                  params: (old) => ({ environment_id: old.environment_id!, subscription_id: id }),
+                  search: (old) => ({ zone: old.zone }),
+                })
+              }
+            />
+          ) : isFiltered ? (
+            <Empty
+              title={texts.nothingTitle}
+              action={
+                <Button onClick={() => void navigate({ search: (old) => ({ zone: old.zone }) })}>
+                  {texts.showAll}
+                </Button>
+              }
+            >
+              {texts.nothing}
+            </Empty>
+          ) : (
+            <Empty title={texts.emptyTitle} action={<NewSubscriptionLink />}>
+              {texts.empty}
+            </Empty>
+          )
+        }
+      </LoadedRows>
       {rows.length > 0 && (
         <p className={lists.foot}>
           <span />

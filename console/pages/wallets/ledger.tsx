@@ -5,7 +5,7 @@ import { usePages } from '../../client/pages.ts';
 import { Chip } from '../../components/chip.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
-import { Failure, Loading } from '../../components/states.tsx';
+import { LoadedRows } from '../../components/states.tsx';
 import { Quantity } from '../../figures/money.tsx';
 import { Day, Moment } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -45,24 +45,24 @@ export function Ledger({ wallet, movements }: LedgerProps): ReactNode {
         </span>
       }
     >
-      {list.error ? (
-        <Failure error={list.error} onRetry={list.refetch} />
-      ) : list.isPending ? (
-        <Loading rows={4} />
-      ) : rows.length === 0 ? (
-        <Sheet>
-          <p className={styles.note}>{texts.noMovements}</p>
-        </Sheet>
-      ) : (
-        <DataTable
-          label={texts.ledger}
-          columns={listLedgerColumns(texts)}
-          rows={rows}
-          rowKey={({ id }) => id}
-          total={list.total}
-          onEnd={list.loadMore}
-        />
-      )}
+      <LoadedRows list={list} rows={4}>
+        {() =>
+          rows.length === 0 ? (
+            <Sheet>
+              <p className={styles.note}>{texts.noMovements}</p>
+            </Sheet>
+          ) : (
+            <DataTable
+              label={texts.ledger}
+              columns={listLedgerColumns(texts)}
+              rows={rows}
+              rowKey={({ id }) => id}
+              total={list.total}
+              onEnd={list.loadMore}
+            />
+          )
+        }
+      </LoadedRows>
     </Section>
   );
 }

@@ -7,7 +7,7 @@ import { Button } from '../../components/button.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { WithSheet } from '../../components/side-sheet.tsx';
-import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { Empty, LoadedRows } from '../../components/states.tsx';
 import { Money, Quantity, Unknown } from '../../figures/money.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -59,37 +59,39 @@ export function WalletsPage(): ReactNode {
           ))}
         </ul>
       </nav>
-      {list.error ? (
-        <Failure error={list.error} onRetry={list.refetch} />
-      ) : list.isPending ? (
-        <Loading rows={6} />
-      ) : rows.length > 0 ? (
-        <DataTable
-          label={texts.title}
-          columns={listColumns(texts, names)}
-          rows={rows}
-          rowKey={({ id }) => id}
-          total={list.total}
-          onEnd={list.loadMore}
-          onOpen={({ id }) =>
-            void navigate({
-              to: '/env/$environment_id/wallets/$wallet_id',
-              params: (old) => ({ environment_id: old.environment_id!, wallet_id: id }),
-              search: ({ zone }) => ({ zone }),
-            })
-          }
-          footer={<p className={styles.foot}>{texts.footer(list.total)}</p>}
-        />
-      ) : show ? (
-        <Empty
-          title={texts.nothing}
-          action={<Button onClick={() => void navigate({ search: ({ zone }) => ({ zone }) })}>{texts.showAll}</Button>}
-        />
-      ) : (
-        <Empty title={texts.emptyTitle} action={create}>
-          {texts.empty}
-        </Empty>
-      )}
+      <LoadedRows list={list} rows={6}>
+        {() =>
+          rows.length > 0 ? (
+            <DataTable
+              label={texts.title}
+              columns={listColumns(texts, names)}
+              rows={rows}
+              rowKey={({ id }) => id}
+              total={list.total}
+              onEnd={list.loadMore}
+              onOpen={({ id }) =>
+                void navigate({
+                  to: '/env/$environment_id/wallets/$wallet_id',
+                  params: (old) => ({ environment_id: old.environment_id!, wallet_id: id }),
+                  search: ({ zone }) => ({ zone }),
+                })
+              }
+              footer={<p className={styles.foot}>{texts.footer(list.total)}</p>}
+            />
+          ) : show ? (
+            <Empty
+              title={texts.nothing}
+              action={
+                <Button onClick={() => void navigate({ search: ({ zone }) => ({ zone }) })}>{texts.showAll}</Button>
+              }
+            />
+          ) : (
+            <Empty title={texts.emptyTitle} action={create}>
+              {texts.empty}
+            </Empty>
+          )
+        }
+      </LoadedRows>
     </WithSheet>
   );
 }

@@ -14,7 +14,7 @@ import { useDeed } from '../../components/form.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
-import { Empty, Failure, Loaded, Loading } from '../../components/states.tsx';
+import { Empty, Loaded, LoadedRows } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { DeliverySheet } from './delivery-sheet.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
@@ -186,17 +186,17 @@ function Deliveries({
           ))}
         </Tabs.List>
         <Tabs.Panel value={view ?? 'all'} pt="sm">
-          {deliveries.error ? (
-            <Failure error={deliveries.error} onRetry={deliveries.refetch} />
-          ) : deliveries.isPending ? (
-            <Loading />
-          ) : deliveries.rows.length === 0 ? (
-            <Empty title={view === undefined ? texts.noDeliveries : texts.noneOfView}>
-              {view === undefined && <p>{texts.noDeliveriesHint}</p>}
-            </Empty>
-          ) : (
-            <DeliveryTable deliveries={deliveries} openId={openId} onOpen={onOpen} />
-          )}
+          <LoadedRows list={deliveries}>
+            {() =>
+              deliveries.rows.length === 0 ? (
+                <Empty title={view === undefined ? texts.noDeliveries : texts.noneOfView}>
+                  {view === undefined && <p>{texts.noDeliveriesHint}</p>}
+                </Empty>
+              ) : (
+                <DeliveryTable deliveries={deliveries} openId={openId} onOpen={onOpen} />
+              )
+            }
+          </LoadedRows>
         </Tabs.Panel>
       </Tabs>
     </section>

@@ -9,7 +9,7 @@ import { CodeBlock } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { WithSheet } from '../../components/side-sheet.tsx';
-import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { Empty, LoadedRows } from '../../components/states.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { EndpointChip } from './endpoint-chip.tsx';
@@ -34,34 +34,34 @@ export function WebhooksPage(): ReactNode {
   return (
     <WithSheet sheet={sheet === 'new' && <EndpointForm onClose={() => openSheet()} />}>
       <PageHead title={texts.title} subtitle={texts.subtitle} actions={add} />
-      {endpoints.error ? (
-        <Failure error={endpoints.error} onRetry={endpoints.refetch} />
-      ) : endpoints.isPending ? (
-        <Loading />
-      ) : endpoints.rows.length === 0 ? (
-        <Empty title={texts.empty} action={add}>
-          <p>{texts.emptyHint}</p>
-          <CodeBlock
-            label={texts.asCurl}
-            code={formatCurl('POST', '/webhooks/endpoints', {
-              url: 'https://hooks.example.com/farthing',
-              event_names: ['invoice.finalized'],
-            })}
-          />
-        </Empty>
-      ) : (
-        <DataTable
-          label={texts.title}
-          columns={listColumns(texts)}
-          rows={endpoints.rows}
-          rowKey={({ id }) => id}
-          total={endpoints.total}
-          onEnd={endpoints.loadMore}
-          onOpen={({ id }) =>
-            void navigate({ to: '/env/$environment_id/webhooks/$endpoint_id', params: { endpoint_id: id } })
-          }
-        />
-      )}
+      <LoadedRows list={endpoints}>
+        {() =>
+          endpoints.rows.length === 0 ? (
+            <Empty title={texts.empty} action={add}>
+              <p>{texts.emptyHint}</p>
+              <CodeBlock
+                label={texts.asCurl}
+                code={formatCurl('POST', '/webhooks/endpoints', {
+                  url: 'https://hooks.example.com/farthing',
+                  event_names: ['invoice.finalized'],
+                })}
+              />
+            </Empty>
+          ) : (
+            <DataTable
+              label={texts.title}
+              columns={listColumns(texts)}
+              rows={endpoints.rows}
+              rowKey={({ id }) => id}
+              total={endpoints.total}
+              onEnd={endpoints.loadMore}
+              onOpen={({ id }) =>
+                void navigate({ to: '/env/$environment_id/webhooks/$endpoint_id', params: { endpoint_id: id } })
+              }
+            />
+          )
+        }
+      </LoadedRows>
     </WithSheet>
   );
 }
