@@ -4,6 +4,7 @@ import { Link, useLocation, useNavigate, useParams, useSearch } from '@tanstack/
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { defineTexts, LANGUAGES, type Language, useLanguage, useTexts } from '../texts/texts.ts';
 import { useChooseLanguage } from './language.tsx';
+import { PLACE_TEXTS } from './place-texts.ts';
 import styles from './shell.module.css';
 
 const SearchPalette = lazy(async () => ({
@@ -43,11 +44,11 @@ export function Header(): ReactNode {
 
 /** The list above a record. The record itself is named by the heading of its page. */
 function Crumbs(): ReactNode {
-  const texts = useTexts(TEXTS);
+  const places: Readonly<Record<string, string>> = useTexts(PLACE_TEXTS);
   const { environment_id } = useParams({ from: '/env/$environment_id' });
   const { pathname } = useLocation();
   const [area, ...rest] = pathname.split('/').slice(3).filter(Boolean);
-  const name = (texts as Record<string, unknown>)[area ?? 'home'];
+  const name = places[area ?? 'home'];
   if (typeof name !== 'string') return <div className={styles.crumb} />;
   return (
     <div className={styles.crumb}>
@@ -115,19 +116,6 @@ const TEXTS = defineTexts(
     auto: 'As the system',
     light: 'Light',
     dark: 'Dark',
-    home: 'Home',
-    'first-bill': 'First bill',
-    customers: 'Customers',
-    usage: 'Usage',
-    events: 'Events',
-    meters: 'Meters',
-    plans: 'Plans',
-    subscriptions: 'Subscriptions',
-    invoices: 'Invoices',
-    wallets: 'Wallets',
-    'api-keys': 'API keys',
-    webhooks: 'Webhooks',
-    settings: 'Settings',
   },
   {
     de: {
@@ -141,19 +129,6 @@ const TEXTS = defineTexts(
       auto: 'Wie das System',
       light: 'Hell',
       dark: 'Dunkel',
-      home: 'Start',
-      'first-bill': 'Erste Rechnung',
-      customers: 'Kunden',
-      usage: 'Nutzung',
-      events: 'Ereignisse',
-      meters: 'Zähler',
-      plans: 'Tarife',
-      subscriptions: 'Abonnements',
-      invoices: 'Rechnungen',
-      wallets: 'Guthaben',
-      'api-keys': 'API-Schlüssel',
-      webhooks: 'Webhooks',
-      settings: 'Einstellungen',
     },
   },
 );

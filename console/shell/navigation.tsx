@@ -6,10 +6,11 @@ import { deleteSession, type SessionEnvironment, useSession } from '../client/se
 import { Confirm } from '../components/confirm.tsx';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Mark } from './mark.tsx';
+import { PLACE_TEXTS } from './place-texts.ts';
 import styles from './shell.module.css';
 
-type Place = { readonly key: keyof typeof EN; readonly to: LinkProps['to'] };
-type Group = { readonly key: keyof typeof EN | null; readonly places: readonly Place[] };
+type Place = { readonly key: keyof typeof PLACE_TEXTS.en; readonly to: LinkProps['to'] };
+type Group = { readonly key: keyof typeof GROUP_NAMES | null; readonly places: readonly Place[] };
 
 const GROUPS: readonly Group[] = [
   {
@@ -39,7 +40,7 @@ const GROUPS: readonly Group[] = [
   {
     key: 'connect',
     places: [
-      { key: 'apiKeys', to: '/env/$environment_id/api-keys' },
+      { key: 'api-keys', to: '/env/$environment_id/api-keys' },
       { key: 'webhooks', to: '/env/$environment_id/webhooks' },
     ],
   },
@@ -80,7 +81,7 @@ export function Navigation({ environment, environments }: NavigationProps): Reac
 }
 
 function PlaceLink({ place: { key, to } }: { place: Place }): ReactNode {
-  const texts = useTexts(TEXTS);
+  const places = useTexts(PLACE_TEXTS);
   return (
     <Link
       to={to}
@@ -89,7 +90,7 @@ function PlaceLink({ place: { key, to } }: { place: Place }): ReactNode {
       activeOptions={{ exact: key === 'home', includeSearch: false }}
       activeProps={{ 'aria-current': 'page', className: styles.on }}
     >
-      {texts[key]}
+      {places[key]}
     </Link>
   );
 }
@@ -170,51 +171,26 @@ function SignOut(): ReactNode {
   );
 }
 
-const EN = {
-  navigation: 'Main',
-  menu: 'Menu',
-  home: 'Home',
-  customers: 'Customers',
-  usage: 'Usage',
-  events: 'Events',
-  pricing: 'Pricing',
-  meters: 'Meters',
-  plans: 'Plans',
-  billing: 'Billing',
-  subscriptions: 'Subscriptions',
-  invoices: 'Invoices',
-  wallets: 'Wallets',
-  connect: 'Connect',
-  apiKeys: 'API keys',
-  webhooks: 'Webhooks',
-  settings: 'Settings',
-  signOut: 'Sign out',
-  signOutTitle: 'Sign out for good?',
-  noSignIn: 'You came by the one-time link and have no e-mail and password yet. After this you cannot sign in again.',
-  setSignIn: 'Set e-mail and password',
-};
+const GROUP_NAMES = { pricing: 'Pricing', billing: 'Billing', connect: 'Connect' };
 
 const TEXTS = defineTexts(
-  { ...EN, switchFrom: 'Switch the environment:' },
+  {
+    ...GROUP_NAMES,
+    navigation: 'Main',
+    menu: 'Menu',
+    signOut: 'Sign out',
+    signOutTitle: 'Sign out for good?',
+    noSignIn: 'You came by the one-time link and have no e-mail and password yet. After this you cannot sign in again.',
+    setSignIn: 'Set e-mail and password',
+    switchFrom: 'Switch the environment:',
+  },
   {
     de: {
       navigation: 'Hauptnavigation',
       menu: 'Menü',
-      home: 'Start',
-      customers: 'Kunden',
-      usage: 'Nutzung',
-      events: 'Ereignisse',
       pricing: 'Preise',
-      meters: 'Zähler',
-      plans: 'Tarife',
       billing: 'Abrechnung',
-      subscriptions: 'Abonnements',
-      invoices: 'Rechnungen',
-      wallets: 'Guthaben',
       connect: 'Anbindung',
-      apiKeys: 'API-Schlüssel',
-      webhooks: 'Webhooks',
-      settings: 'Einstellungen',
       signOut: 'Abmelden',
       signOutTitle: 'Endgültig abmelden?',
       noSignIn:
