@@ -36,6 +36,6 @@ export function Button({
   return blocked ? <Tooltip label={blocked}>{button}</Tooltip> : button;
 }
 
-/** A link that looks like a button; `children` is the link of the router with this class. */
+/** Classes of a link in the form of a button; `children` is the link of the router with this class. */
 export const buttonClass: string = styles.button ?? '';
 export const primaryButtonClass = `${styles.button} ${styles.primary}`;

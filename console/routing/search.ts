@@ -1,7 +1,7 @@
 /** Reads the search parameters of a URL. What is not understood is left out, so that an old link still opens its page. */
 export type SearchInput = Record<string, unknown>;
 
-/** A text, also one that the router has parsed as a number because it looks like one. */
+/** Reads a text. The router parses a text of digits as a number, which is turned back. */
 export function readText(input: SearchInput, key: string): string | undefined {
   const value = input[key];
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);

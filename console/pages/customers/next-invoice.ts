@@ -37,7 +37,7 @@ export function useNextInvoices(subscription_ids: readonly string[]): readonly I
   });
 }
 
-/** The invoice of a number that is asked about: `why` is the id of a line, or that of the subscription for the total. */
+/** The invoice of the number whose thread is open: `why` is the id of a line, or that of the subscription for the total. */
 export function findExplained(invoices: readonly Invoice[], why: string | undefined): Invoice | undefined {
   return invoices.find(({ id, line_items }) => id === why || line_items?.some((line) => line.id === why));
 }

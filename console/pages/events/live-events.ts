@@ -16,7 +16,7 @@ const FAILURES_MAX = 3;
 type StreamMessage = { items: EventRow[]; passed_over: number; rate: string };
 export type LiveEvents = {
   readonly tail: readonly EventRow[];
-  /** New rows that wait until the list goes on. */
+  /** New rows that wait until the list is resumed. */
   readonly waiting: number;
   readonly passed_over: number;
   readonly shown: number;

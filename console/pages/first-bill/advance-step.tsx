@@ -72,7 +72,7 @@ function useYearRun(bill: FirstBill) {
   const environment = useEnvironment();
   const [progress, setProgress] = useState<YearProgress | null>(null);
   const leave = useRef<AbortController | null>(null);
-  // The run ends with the page; what it has made stands, and the next run goes on from there.
+  // The run ends with the page; its records remain, and the next run continues from them.
   useEffect(() => () => leave.current?.abort(), []);
   const refresh = async () => {
     await queries.invalidateQueries({ queryKey: sessionQuery.queryKey });

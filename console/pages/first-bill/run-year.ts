@@ -1,6 +1,6 @@
 /**
  * Prepares the year: an environment with a clock, the catalogue, the customer, the subscription and the events. Each part is found again
- * if an interrupted run has already made it, and events have ids of their own, so a second run goes on where the first one stopped.
+ * if an interrupted run has already made it, and events have ids of their own, so a second run continues where the first one stopped.
  */
 import { api, dataFrom } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
@@ -25,7 +25,7 @@ export type YearInput = {
   /** Names of the events that the meters count; others are not copied. */
   readonly event_names: ReadonlySet<string>;
   readonly plan: { name: string; lookup_key?: string | null };
-  /** The environment of an interrupted run, or the one whose year goes on. */
+  /** The environment of an interrupted run, or the one whose year is running. */
   readonly environment_id: string | null;
   readonly months: number;
   readonly signal: AbortSignal;

@@ -69,7 +69,7 @@ export function useFirstBill(): FirstBill {
   };
 }
 
-/** An advance goes on at the service, also after the page is left. */
+/** The service continues an advance after the page is left. */
 export function isAdvancing(clock: Pick<YearClock, 'test_clock_status'> | undefined): boolean {
   return clock?.test_clock_status === 'advancing';
 }

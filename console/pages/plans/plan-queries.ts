@@ -8,7 +8,7 @@ export type PlanPrice = NonNullable<PlanRecord['prices']>[number];
 
 export type StoredPrice = GetData<'/prices/{id}'>;
 
-/** Starts the roll-out of a plan's prices to its running subscriptions; it goes on in the background. */
+/** Starts the roll-out of a plan's prices to its running subscriptions; it runs in the background. */
 export async function startRollOut(queries: QueryClient, plan_id: string) {
   const run = await dataFrom(api.POST('/plans/{id}/sync/subscriptions', { params: { path: { id: plan_id } } }));
   await invalidate(queries, '/subscriptions');

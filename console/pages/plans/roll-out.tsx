@@ -115,7 +115,7 @@ export function RollOut({ plan, onClose }: { plan: PlanRecord; onClose: () => vo
 
 type RunProgressProps = { workflow_id: string; run_id: string };
 
-/** The roll-out goes on in the background; its summary is read until it has ended. */
+/** The roll-out runs in the background; its summary is read until it has ended. */
 function RunProgress({ workflow_id, run_id }: RunProgressProps): ReactNode {
   const texts = useTexts(PLAN_TEXTS);
   const run = useQuery({

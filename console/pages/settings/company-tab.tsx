@@ -1,4 +1,4 @@
-/** Company and seller: who writes the invoices, and how they look, with the letterhead and the PDF of what is not saved beside it. */
+/** Company and seller: the issuer of the invoices and their appearance, with the letterhead and the PDF of what is not saved beside it. */
 import { ColorInput, Select, Textarea } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';

@@ -2,7 +2,7 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { rootRoute } from '../../routing/root-route.tsx';
 import { compact, readText, type SearchInput } from '../../routing/search.ts';
 
-/** `to` is the page that asked for a session. */
+/** `to` is the page that needs a session. */
 export const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/sign-in',

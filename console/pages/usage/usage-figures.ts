@@ -100,7 +100,7 @@ export function roundAmount(amount: string, digits: number): string {
 
 export type ValueWeight = { readonly value: string; readonly usage: string };
 
-/** Distinct values, those with the largest single usage first. Their usage itself is asked of the API, value by value. */
+/** Distinct values, those with the largest single usage first. The API returns their usage, value by value. */
 export function listValues(weights: readonly ValueWeight[], max: number): { values: string[]; left_out: number } {
   const largest = new Map<string, number>();
   for (const { value, usage } of weights)

@@ -1,6 +1,6 @@
 /**
  * Recomputes an invoice in the browser with the verifier's own arithmetic, and follows one event to the root of its line. Loaded when a
- * thread opens. Quantities are taken as stated here: counting all events is left to `npm run verify-invoice`.
+ * thread opens. Quantities are taken from the invoice: counting all events is left to `npm run verify-invoice`.
  */
 import * as verifier from '../../../../commands/verify-invoice.mjs';
 import type { components } from '../../../client/openapi.d.ts';
