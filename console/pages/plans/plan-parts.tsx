@@ -1,11 +1,11 @@
 /** A plan grants entitlements and credits besides its prices. */
-import { useQueryClient } from '@tanstack/react-query';
+import { type UseQueryResult, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
-import { DataTable } from '../../components/data-table.tsx';
+import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { Quantity } from '../../figures/money.tsx';
@@ -19,137 +19,132 @@ type RemovedPart = { id: string; name: string };
 
 export function PlanEntitlements({ plan, blocked, onAdd }: PlanPartProps): ReactNode {
   const texts = useTexts(PLAN_TEXTS);
-  const queries = useQueryClient();
-  const [removed, setRemoved] = useState<RemovedPart | null>(null);
   const list = useGet('/plans/{id}/entitlements', { path: { id: plan.id } });
   return (
-    <Section
+    <PlanPart
       title={texts.entitlements}
-      end={plan.status === 'published' && <AddButton {...{ blocked, onAdd }} label={texts.addEntitlement} />}
-    >
-      <Loaded query={list} rows={2}>
-        {({ items }) =>
-          items.length === 0 ? (
-            <Sheet>
-              <p className={styles.note}>{texts.noEntitlements}</p>
-            </Sheet>
-          ) : (
-            <DataTable
-              label={texts.entitlements}
-              rows={items}
-              rowKey={({ id }) => id}
-              columns={[
-                {
-                  key: 'feature',
-                  header: texts.feature,
-                  width: 'minmax(140px, 2fr)',
-                  narrow: 'first',
-                  cell: ({ feature, feature_id }) => <bdi>{feature?.name ?? feature_id}</bdi>,
-                },
-                {
-                  key: 'allows',
-                  header: texts.allows,
-                  isFigure: true,
-                  narrow: 'end',
-                  cell: ({ feature_type, is_enabled, usage_limit, static_value }) =>
-                    feature_type === 'metered' ? (
-                      usage_limit === null ? (
-                        texts.unlimited
-                      ) : (
-                        <Quantity value={String(usage_limit)} />
-                      )
-                    ) : feature_type === 'static' ? (
-                      static_value
-                    ) : is_enabled ? (
-                      texts.on
-                    ) : (
-                      texts.off
-                    ),
-                },
-                {
-                  key: 'resets',
-                  header: texts.resets,
-                  narrow: 'second',
-                  cell: ({ usage_reset_period }) =>
-                    usage_reset_period ? texts.recurring(texts.period(usage_reset_period)) : '–',
-                },
-                removeColumn<(typeof items)[number]>(texts.remove, blocked, ({ id, feature, feature_id }) =>
-                  setRemoved({ id, name: feature?.name ?? feature_id }),
-                ),
-              ]}
-            />
-          )
-        }
-      </Loaded>
-      {removed && (
-        <RemoveDialog
-          removed={removed}
-          onClose={() => setRemoved(null)}
-          onRemove={async () => {
-            await api.DELETE('/entitlements/{id}', { params: { path: { id: removed.id } } });
-            await invalidate(queries, '/plans');
-          }}
-        />
-      )}
-    </Section>
+      none={texts.noEntitlements}
+      add={plan.status === 'published' && <AddButton {...{ blocked, onAdd }} label={texts.addEntitlement} />}
+      list={list}
+      blocked={blocked}
+      nameRow={({ feature, feature_id }) => feature?.name ?? feature_id}
+      onRemove={(id) => api.DELETE('/entitlements/{id}', { params: { path: { id } } })}
+      columns={[
+        {
+          key: 'feature',
+          header: texts.feature,
+          width: 'minmax(140px, 2fr)',
+          narrow: 'first',
+          cell: ({ feature, feature_id }) => <bdi>{feature?.name ?? feature_id}</bdi>,
+        },
+        {
+          key: 'allows',
+          header: texts.allows,
+          isFigure: true,
+          narrow: 'end',
+          cell: ({ feature_type, is_enabled, usage_limit, static_value }) =>
+            feature_type === 'metered' ? (
+              usage_limit === null ? (
+                texts.unlimited
+              ) : (
+                <Quantity value={String(usage_limit)} />
+              )
+            ) : feature_type === 'static' ? (
+              static_value
+            ) : is_enabled ? (
+              texts.on
+            ) : (
+              texts.off
+            ),
+        },
+        {
+          key: 'resets',
+          header: texts.resets,
+          narrow: 'second',
+          cell: ({ usage_reset_period }) =>
+            usage_reset_period ? texts.recurring(texts.period(usage_reset_period)) : '–',
+        },
+      ]}
+    />
   );
 }
 
 export function PlanGrants({ plan, blocked, onAdd }: PlanPartProps): ReactNode {
   const texts = useTexts(PLAN_TEXTS);
-  const queries = useQueryClient();
-  const [removed, setRemoved] = useState<RemovedPart | null>(null);
   const list = useGet('/plans/{id}/creditgrants', { path: { id: plan.id } });
   return (
-    <Section
+    <PlanPart
       title={texts.grants}
-      end={plan.status === 'published' && <AddButton {...{ blocked, onAdd }} label={texts.addGrant} />}
-    >
+      none={texts.noGrants}
+      add={plan.status === 'published' && <AddButton {...{ blocked, onAdd }} label={texts.addGrant} />}
+      list={list}
+      blocked={blocked}
+      nameRow={({ name }) => name}
+      onRemove={(id) => api.DELETE('/creditgrants/{id}', { params: { path: { id } } })}
+      columns={[
+        {
+          key: 'name',
+          header: texts.name,
+          width: 'minmax(140px, 2fr)',
+          narrow: 'first',
+          cell: ({ name }) => <bdi>{name}</bdi>,
+        },
+        {
+          key: 'credits',
+          header: texts.credits,
+          isFigure: true,
+          narrow: 'end',
+          cell: ({ credits }) => <Quantity value={credits} />,
+        },
+        {
+          key: 'cadence',
+          header: texts.cadence,
+          cell: ({ cadence, period }) =>
+            cadence === 'ONETIME' ? texts.once : texts.recurring(texts.period(period ?? '')),
+        },
+        {
+          key: 'expires',
+          header: texts.expires,
+          cell: ({ expiration_type, expiration_duration, expiration_duration_unit }) =>
+            expiration_type === 'NEVER'
+              ? texts.never
+              : expiration_type === 'BILLING_CYCLE'
+                ? texts.withPeriod
+                : texts.after(expiration_duration ?? 1, expiration_duration_unit ?? 'DAY'),
+        },
+      ]}
+    />
+  );
+}
+
+type PlanPartListProps<Row> = {
+  title: string;
+  none: string;
+  add: ReactNode;
+  list: UseQueryResult<{ items: Row[] }>;
+  columns: readonly Column<Row>[];
+  blocked: string | null;
+  nameRow: (row: Row) => string;
+  onRemove: (id: string) => Promise<unknown>;
+};
+
+/** One kind of records of a plan, each with its removal. */
+function PlanPart<Row extends { id: string }>(props: PlanPartListProps<Row>): ReactNode {
+  const { title, none, add, list, columns, blocked, nameRow, onRemove } = props;
+  const texts = useTexts(PLAN_TEXTS);
+  const queries = useQueryClient();
+  const [removed, setRemoved] = useState<RemovedPart | null>(null);
+  const removal = removeColumn<Row>(texts.remove, blocked, (row) => setRemoved({ id: row.id, name: nameRow(row) }));
+  return (
+    <Section title={title} end={add}>
       <Loaded query={list} rows={2}>
         {({ items }) =>
           items.length === 0 ? (
             <Sheet>
-              <p className={styles.note}>{texts.noGrants}</p>
+              <p className={styles.note}>{none}</p>
             </Sheet>
           ) : (
-            <DataTable
-              label={texts.grants}
-              rows={items}
-              rowKey={({ id }) => id}
-              columns={[
-                {
-                  key: 'name',
-                  header: texts.name,
-                  width: 'minmax(140px, 2fr)',
-                  narrow: 'first',
-                  cell: ({ name }) => <bdi>{name}</bdi>,
-                },
-                {
-                  key: 'credits',
-                  header: texts.credits,
-                  isFigure: true,
-                  narrow: 'end',
-                  cell: ({ credits }) => <Quantity value={credits} />,
-                },
-                {
-                  key: 'cadence',
-                  header: texts.cadence,
-                  cell: ({ cadence, period }) =>
-                    cadence === 'ONETIME' ? texts.once : texts.recurring(texts.period(period ?? '')),
-                },
-                {
-                  key: 'expires',
-                  header: texts.expires,
-                  cell: ({ expiration_type, expiration_duration, expiration_duration_unit }) =>
-                    expiration_type === 'NEVER'
-                      ? texts.never
-                      : expiration_type === 'BILLING_CYCLE'
-                        ? texts.withPeriod
-                        : texts.after(expiration_duration ?? 1, expiration_duration_unit ?? 'DAY'),
-                },
-                removeColumn<(typeof items)[number]>(texts.remove, blocked, ({ id, name }) => setRemoved({ id, name })),
-              ]}
-            />
+            <DataTable label={title} rows={items} rowKey={({ id }) => id} columns={[...columns, removal]} />
           )
         }
       </Loaded>
@@ -158,7 +153,7 @@ export function PlanGrants({ plan, blocked, onAdd }: PlanPartProps): ReactNode {
           removed={removed}
           onClose={() => setRemoved(null)}
           onRemove={async () => {
-            await api.DELETE('/creditgrants/{id}', { params: { path: { id: removed.id } } });
+            await onRemove(removed.id);
             await invalidate(queries, '/plans');
           }}
         />
