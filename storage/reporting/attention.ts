@@ -2,6 +2,7 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import { formatMs } from '../../core/foundation/time/instant.ts';
 import type { Database } from '../foundation/stores.ts';
+import { UNPAID_INVOICE } from '../models/invoicing/unpaid.ts';
 
 type RecordCondition = {
   readonly table: string;
@@ -13,7 +14,6 @@ type RecordCondition = {
   readonly condition: string;
 };
 
-const UNPAID = `invoice_status = 'FINALIZED' and status = 'published' and amount_remaining > 0`;
 const INVOICE = { table: 'invoices', id: 'id' } as const;
 
 /** `:since` is the start of the recent past; a failure from before it needs no attention any more. */
@@ -22,13 +22,13 @@ const CONDITIONS = {
     ...INVOICE,
     at: 'coalesce(finalized_at, created_at)',
     money: ['currency', 'amount_remaining'],
-    condition: `${UNPAID} and payment_status = 'FAILED'`,
+    condition: `${UNPAID_INVOICE} and payment_status = 'FAILED'`,
   },
   invoice_overdue: {
     ...INVOICE,
     at: 'due_date',
     money: ['currency', 'amount_remaining'],
-    condition: `${UNPAID} and due_date < :now`,
+    condition: `${UNPAID_INVOICE} and due_date < :now`,
   },
   invoice_draft_waiting: {
     ...INVOICE,

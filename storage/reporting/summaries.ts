@@ -2,6 +2,7 @@
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { PricedItem } from '../../core/rating/line-amount.ts';
 import type { Database } from '../foundation/stores.ts';
+import { UNPAID_INVOICE } from '../models/invoicing/unpaid.ts';
 
 type CustomerSum = {
   readonly customer_id: string;
@@ -24,7 +25,7 @@ export async function listCustomerSums(
        select customer_id, currency, amount_remaining, due_date < :now as overdue
          from invoices
         where tenant_id = :tenant_id and environment_id = :environment_id and customer_id = any(:customer_ids)
-          and invoice_status = 'FINALIZED' and status = 'published' and amount_remaining > 0
+          and ${UNPAID_INVOICE}
      )
      select customer_id, 'owed' as sum, currency, trim_scale(sum(amount_remaining))::text as amount
        from unpaid group by customer_id, currency

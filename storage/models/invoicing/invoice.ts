@@ -4,6 +4,7 @@ import { joinBatch } from '../../concurrency/batched.ts';
 import type { Database } from '../../foundation/stores.ts';
 import { ScopedModel } from '../foundation/model.ts';
 import type { PageQuery, SqlCondition } from '../foundation/page.ts';
+import { UNPAID_INVOICE } from './unpaid.ts';
 
 export interface InvoiceModel extends Invoice {
   /** The part of `amount_paid` that was recorded by hand, without a payment. */
@@ -55,7 +56,7 @@ export function narrowByOverdue(invoices: PageQuery<InvoiceModel>, isOverdue: bo
 }
 
 /** SQL condition of an overdue invoice; its parameter is the instant. */
-const OVERDUE = `invoice_status = 'FINALIZED' and status = 'published' and amount_remaining > 0 and due_date < ?`;
+const OVERDUE = `${UNPAID_INVOICE} and due_date < ?`;
 
 /** SQL order of final invoices: by instant, then by number, as in the index (sql/postgres/0256-final-in-order.sql). */
 const IN_ORDER = `finalized_at, length(coalesce(invoice_number, '')), coalesce(invoice_number, '') collate "C", id`;

@@ -5,6 +5,7 @@ import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatMs, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Database } from '../../foundation/stores.ts';
+import { UNPAID_INVOICE } from './unpaid.ts';
 
 type AgedAmounts = {
   currency: string;
@@ -76,8 +77,7 @@ const RECEIVABLES = `
            case when i.due_date < :now
                 then ceil(extract(epoch from :now::timestamptz - i.due_date) / 86400) end as overdue_days
       from invoices i
-     where i.tenant_id = :tenant_id and i.environment_id = :environment_id and i.invoice_status = 'FINALIZED'
-       and i.status = 'published' and i.amount_remaining > 0 and (:currency::text is null or i.currency = :currency)
+     where i.tenant_id = :tenant_id and i.environment_id = :environment_id and ${UNPAID_INVOICE} and (:currency::text is null or i.currency = :currency)
   ), totals as (
     select currency, ${SUMS}, count(*)::int as invoice_count, count(distinct customer_id)::int as customer_count
       from unpaid group by currency
