@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { Agent, type IncomingMessage, request as requestHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
 import { pino } from 'pino';
 import { buildListener } from '../../api/app.ts';
 import { forgetKeys } from '../../api/http/auth.ts';
@@ -131,7 +132,7 @@ export async function startTestApi(
     scope,
     services,
     request: async (method: string, path: string, request: TestRequest = {}) => {
-      const answer = await send(url, key, { method, path, ...request });
+      const answer = await sendAdmitted(url, key, { method, path, ...request });
       checkDeclared({ method, path: `/v1${path}`, status: answer.status, type: answer.headers.get('content-type') });
       return answer;
     },
@@ -151,6 +152,21 @@ export async function startTestApi(
     },
   };
 }
+
+/**
+ * Sends a request again if it was refused because the process is overloaded. Such a request was refused before anything was done, as
+ * `Retry-After` says; on a slow machine some of fifty concurrent requests are.
+ */
+async function sendAdmitted(...request: Parameters<typeof send>): Promise<TestAnswer<never>> {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await send(...request);
+    if (answer.status !== 503 || attempt === ATTEMPTS_MAX || !answer.text.includes(OVERLOADED)) return answer;
+    await pause(Number(answer.headers.get('retry-after')) * 1_000);
+  }
+}
+
+const ATTEMPTS_MAX = 10;
+const OVERLOADED = 'the service is overloaded, try again';
 
 async function send(
   url: string,
