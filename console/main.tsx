@@ -11,7 +11,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { type AnyRoute, RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { createSession } from './client/session.ts';
+import { createSession, sessionQuery } from './client/session.ts';
 import { queries, router } from './routing/router.ts';
 import { LanguageProvider } from './shell/language.tsx';
 import { resolveVariables, theme } from './theme/theme.ts';
@@ -44,6 +44,8 @@ function loadPageScripts(): void {
 }
 
 function showConsole(): void {
+  // On every page: an answer that index.html has read ahead and nobody took would be that of a later sign-in.
+  void queries.prefetchQuery(sessionQuery);
   loadPageScripts();
   createRoot(document.getElementById('root')!).render(
     <StrictMode>
