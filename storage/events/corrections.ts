@@ -134,6 +134,31 @@ export async function loadLastCorrection(
   return (await loadStoredCorrections(clickhouse, scope, [event_id])).at(-1);
 }
 
+type CorrectedSubject = Pick<EventContent, 'external_customer_id' | 'event_name' | 'timestamp_us'>;
+
+/** Name, customer and time of each event after its correction, by the number of the correction. Corrections without effect are absent. */
+export async function loadCorrectedSubjects(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  corrections: readonly { readonly id: string; readonly event_id: string }[],
+): Promise<Map<string, CorrectedSubject>> {
+  if (corrections.length === 0) return new Map();
+  const rows = await loadRows<{ nth: string; external_customer_id: string; event_name: string; at_us: string }>(
+    clickhouse,
+    'corrected events',
+    {
+      query: `select toString(sequence) as nth, external_customer_id, event_name,
+                     toString(toUnixTimestamp64Micro(timestamp)) as at_us
+                from event_corrections where ${WITH_IDS} and sequence in {sequences:Array(UInt64)} limit 1 by sequence`,
+      params: {
+        ...toIdParams(scope, [...new Set(corrections.map(({ event_id }) => event_id))]),
+        sequences: corrections.map(({ id }) => BigInt(id)),
+      },
+    },
+  );
+  return new Map(rows.map(({ nth, at_us, ...subject }) => [nth, { ...subject, timestamp_us: Number(at_us) }]));
+}
+
 export async function writeCorrections(
   clickhouse: ClickHouseClient,
   rows: readonly AppliedCorrection[],

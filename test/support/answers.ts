@@ -97,6 +97,7 @@ import {
 } from '../../api/lifecycle/subscriptions/plan-change-schema.ts';
 import { CancelScheduleAnswer, SchedulesAnswer } from '../../api/lifecycle/subscriptions/schedule-routes.ts';
 import { CorrectionPreviewAnswer } from '../../api/metering/events/correction-previews.ts';
+import { ListedCorrectionsAnswer } from '../../api/metering/events/correction-list.ts';
 import { CorrectionAnswer } from '../../api/metering/events/corrections.ts';
 import { DeadLetterAnswer, ReplayAnswer } from '../../api/metering/events/dead-letters.ts';
 import { MonitoringAnswer } from '../../api/metering/events/monitoring.ts';
@@ -435,6 +436,7 @@ export const ANSWERS = {
   'POST /events/:id/replace/preview': CorrectionPreviewAnswer,
   'POST /events/:id/replace': CorrectionAnswer,
   'GET /events/:id/thread': EventThreadAnswer,
+  'GET /events/corrections': ListedCorrectionsAnswer,
   'GET /events/:id/corrections': z.object({ items: z.array(CorrectionAnswer) }),
   'GET /events/dead-letters': z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }),
   'POST /events/dead-letters/replay': ReplayAnswer,
