@@ -154,6 +154,7 @@ import {
 import { ReceivablesAnswer } from '../../api/reporting/dashboard/receivables.ts';
 import { DashboardRevenuesAnswer, RevenueDashboardAnswer } from '../../api/reporting/dashboard/schema.ts';
 import { EventByIdAnswer } from '../../api/reporting/events/debugger-answer.ts';
+import { ListLateEventsAnswer } from '../../api/reporting/events/late.ts';
 import { EventThreadAnswer } from '../../api/reporting/events/thread.ts';
 import { MeterUsageAnswer } from '../../api/reporting/meter-usage/routes.ts';
 import {
@@ -441,6 +442,7 @@ export const ANSWERS = {
   'GET /events/dead-letters': z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }),
   'POST /events/dead-letters/replay': ReplayAnswer,
   'GET /events/stream': z.string(),
+  'GET /events/late': ListLateEventsAnswer,
   'GET /events/uncounted': ListUncountedEventsAnswer,
   'GET /events/monitoring': MonitoringAnswer,
   'POST /events/usage': UsageAnswer,

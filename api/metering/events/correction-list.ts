@@ -84,10 +84,7 @@ export const correctionListRoutes: Route[] = [
   }),
 ];
 
-async function showCorrections(
-  corrections: readonly EventCorrectionModel[],
-  { scope, services, principal }: Context,
-) {
+async function showCorrections(corrections: readonly EventCorrectionModel[], { scope, services, principal }: Context) {
   const authors = corrections.map(({ requested_by }) => requested_by);
   const [subjects, actors] = await Promise.all([
     loadCorrectedSubjects(services.clickhouse, scope, corrections),

@@ -42,10 +42,18 @@ describe('events: the list of corrections', () => {
       expect(pagination).to.deep.equal({ total: 2, limit: 50, offset: 0, next_cursor: null });
       const [voided, replaced] = items;
       expect(voided).to.include({ action: 'void', state: 'applied', reason: 'sent by a test' });
-      expect(voided).to.include({ event_name: 'call', external_customer_id: 'acme', timestamp: '2026-03-10T10:00:00Z' });
+      expect(voided).to.include({
+        event_name: 'call',
+        external_customer_id: 'acme',
+        timestamp: '2026-03-10T10:00:00Z',
+      });
       expect(voided.requested_at).to.equal('2026-03-16T12:00:00Z');
       expect(voided.applied_at).to.be.a('string');
-      expect(replaced).to.include({ action: 'replace', external_customer_id: 'beta', timestamp: '2026-03-11T10:00:00Z' });
+      expect(replaced).to.include({
+        action: 'replace',
+        external_customer_id: 'beta',
+        timestamp: '2026-03-11T10:00:00Z',
+      });
       expect(replaced.actor).to.deep.include({ type: 'user', id: replaced.requested_by });
     });
 
@@ -76,7 +84,9 @@ describe('events: the list of corrections', () => {
 
     it('without the author for a key that may not read users', async () => {
       const key = await world.api.keyWithRoles(['event_reader'], { user_type: 'service_account' });
-      const { status, body } = await world.api.request<{ items: { actor: null }[] }>('GET', '/events/corrections', { key });
+      const { status, body } = await world.api.request<{ items: { actor: null }[] }>('GET', '/events/corrections', {
+        key,
+      });
       expect(status).to.equal(200);
       expect(body.items[0]!.actor).to.equal(null);
     });
