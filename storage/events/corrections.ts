@@ -159,6 +159,30 @@ export async function loadCorrectedSubjects(
   return new Map(rows.map(({ nth, at_us, ...subject }) => [nth, { ...subject, timestamp_us: Number(at_us) }]));
 }
 
+/** Greatest number of corrections that a filter by name or customer finds, the newest ones. */
+export const FILTERED_CORRECTIONS_MAX = 10_000;
+
+/** Lists the numbers of the corrections with effect whose event has this name and customer, the newest first. */
+export async function listCorrectionNumbers(
+  clickhouse: ClickHouseClient,
+  { tenant_id, environment_id }: Scope,
+  { event_name, external_customer_id }: { event_name: string | null; external_customer_id: string | null },
+): Promise<string[]> {
+  const conditions = ['tenant_id = {tenant_id:String} and environment_id = {environment_id:String}'];
+  if (event_name !== null) conditions.push('event_name = {event_name:String}');
+  if (external_customer_id !== null) conditions.push('external_customer_id = {external_customer_id:String}');
+  const rows = await loadRows<{ nth: string }>(clickhouse, 'corrections of a filter', {
+    query: `select distinct toString(sequence) as nth from event_corrections where ${conditions.join(' and ')}
+             order by sequence desc limit ${FILTERED_CORRECTIONS_MAX}`,
+    params: {
+      ...{ tenant_id, environment_id },
+      event_name: event_name ?? '',
+      external_customer_id: external_customer_id ?? '',
+    },
+  });
+  return rows.map(({ nth }) => nth);
+}
+
 export async function writeCorrections(
   clickhouse: ClickHouseClient,
   rows: readonly AppliedCorrection[],

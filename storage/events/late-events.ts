@@ -23,6 +23,9 @@ export type LateCandidate = FoundEvent & UncountedPlace;
 
 type LateEventsQuery = Scope & {
   readonly windows: readonly CountedWindow[];
+  /** Range of the time of receipt. */
+  readonly received_from_us: Microseconds;
+  readonly received_until_us: Microseconds;
   /** Place after which the list continues. */
   readonly after: UncountedPlace | null;
   readonly limit: number;
@@ -40,6 +43,7 @@ const QUERY = `
              and external_customer_id in {customers:Array(String)} and event_name in {names:Array(String)}
              and timestamp >= ${time('start_us')} and timestamp < ${time('end_us')}
              and offset >= transform(partition, {partitions:Array(UInt16)}, {least:Array(UInt64)}, toUInt64(0))
+             and received_at >= ${time('received_from_us')} and received_at < ${time('received_until_us')}
              and ({has_after:Bool} = false or (received_at, partition, offset, position)
                    < (${time('after')}, {after_partition:UInt16}, {after_offset:UInt64}, {after_position:UInt32}))) as event
     inner join (
@@ -61,10 +65,11 @@ type LateRow = Omit<FoundEvent, 'timestamp_us' | 'received_at_us' | 'offset'> & 
 /** Lists events that may be late. */
 export async function listLateCandidates(
   clickhouse: ClickHouseClient,
-  { tenant_id, environment_id, windows, after, limit, bounds }: LateEventsQuery,
+  { windows, after, bounds, ...wanted }: LateEventsQuery,
 ): Promise<LateCandidate[]> {
   if (windows.length === 0) return [];
-  const params = { tenant_id, environment_id, limit, ...toWindowParams(windows), ...toPlaceParams(after) };
+  const { tenant_id } = wanted;
+  const params = { ...wanted, ...toWindowParams(windows), ...toPlaceParams(after) };
   const rows = await runAsLarge({ tenant_id, bounds }, () =>
     loadRows<LateRow>(clickhouse, 'late events', { query: QUERY, params, signal: bounds.signal }),
   );

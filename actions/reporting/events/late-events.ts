@@ -4,6 +4,7 @@
  */
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import { hasCounted } from '../../../core/rating/counted-until.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
@@ -31,6 +32,9 @@ export type LateEventsInput = {
   readonly since: Date;
   readonly event_name: string | null;
   readonly external_customer_id: string | null;
+  /** Range of the time of receipt. */
+  readonly received_from_us: Microseconds;
+  readonly received_until_us: Microseconds;
   readonly after: UncountedPlace | null;
   readonly limit: number;
   readonly bounds: QueryBounds;
@@ -105,9 +109,10 @@ async function readPart(
 ): Promise<LatePart> {
   const limit = Math.max(READ_AT_ONCE, input.limit + 1);
   const windows = countings.map(({ counting }) => buildCountedWindow(counting, input));
-  const { after, bounds } = input;
+  const { after, bounds, received_from_us, received_until_us } = input;
   const { tenant_id, environment_id } = scope;
-  const rows = await listLateCandidates(clickhouse, { tenant_id, environment_id, windows, after, limit, bounds });
+  const wanted = { tenant_id, environment_id, windows, received_from_us, received_until_us };
+  const rows = await listLateCandidates(clickhouse, { ...wanted, after, limit, bounds });
   const byName = groupBy(countings.map(buildLateCheck), ({ event_name }) => event_name);
   const events = rows.flatMap((event) => {
     const raw = { ...event, properties: propertiesIn(event.properties), length: event.properties.length };

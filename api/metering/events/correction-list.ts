@@ -2,9 +2,13 @@
 import { z } from 'zod';
 import { canRead } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';
-import { anyCase, orNull, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
+import { anyCase, orNull, timestampText } from '../../../core/foundation/record.ts';
 import { formatUs } from '../../../core/foundation/time/instant.ts';
-import { loadCorrectedSubjects } from '../../../storage/events/corrections.ts';
+import {
+  FILTERED_CORRECTIONS_MAX,
+  listCorrectionNumbers,
+  loadCorrectedSubjects,
+} from '../../../storage/events/corrections.ts';
 import { loadPage, narrow } from '../../../storage/models/foundation/page.ts';
 import {
   CORRECTION_ACTIONS,
@@ -40,9 +44,12 @@ const ListedCorrection = z
 
 export const ListedCorrectionsAnswer = listAnswer(ListedCorrection, 'ListEventsCorrectionsResponse');
 
+const FILTER_BOUND = `Matches corrections with effect, the newest ${FILTERED_CORRECTIONS_MAX.toLocaleString('en')}.`;
 const { limit, offset, cursor } = listShape({}).shape;
 const CorrectionsQuery = z.object({
   event_id: orNull(z.string()).meta({ description: 'Id of the event.' }),
+  event_name: orNull(z.string().trim()).meta({ description: `Name of the corrected event. ${FILTER_BOUND}` }),
+  external_customer_id: orNull(z.string()).meta({ description: `External id of its customer. ${FILTER_BOUND}` }),
   action: orNull(anyCase(CORRECTION_ACTIONS)).meta({ description: 'Kind of the correction. Default: all.' }),
   state: orNull(anyCase(CORRECTION_STATES)).meta({ description: 'State to match. Default: all.' }),
   start_time: timestampText.optional().meta({ description: 'Earliest time of the request, inclusive.' }),
@@ -66,7 +73,7 @@ export const correctionListRoutes: Route[] = [
     success: 200,
     answer: ListedCorrectionsAnswer,
     handle: async ({ query }, context) => {
-      const { start_time, end_time, event_id, action, state, ...place } = query;
+      const { start_time, end_time, event_id, event_name, external_customer_id, action, state, ...place } = query;
       if (start_time && end_time && new Date(end_time) <= new Date(start_time))
         throw invalid('end_time', 'must be after start_time');
       const { scope, services } = context;
@@ -77,6 +84,10 @@ export const correctionListRoutes: Route[] = [
         ['requested_at', '>=', start_time],
         ['requested_at', '<', end_time],
       ]);
+      if (event_name !== null || external_customer_id !== null) {
+        const numbers = await listCorrectionNumbers(services.clickhouse, scope, { event_name, external_customer_id });
+        void wanted.whereRaw('id = any(?::bigint[])', [numbers]);
+      }
       // The id is the order of the requests, in which corrections take precedence.
       const page = await loadPage(wanted, { ...place, order: [{ field: 'id', direction: 'desc' }] });
       return { ...page, items: await showCorrections(page.items, context) };

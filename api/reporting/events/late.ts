@@ -4,12 +4,12 @@ import { LATE_LINES_MAX, type LateEventsInput, listLateEvents } from '../../../a
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
 import { orNull, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
-import { formatUs, toMs, toUs, US_PER_DAY } from '../../../core/foundation/time/instant.ts';
+import { formatUs, LAST_INSTANT_US, toMs, toUs, US_PER_DAY } from '../../../core/foundation/time/instant.ts';
 import { INVOICE_STATUSES } from '../../../core/invoicing/invoice/record.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
 import { EventAnswer, formatEventJson } from '../../metering/events/event-json.ts';
 import { cursorField, formatPlaceCursor, parsePlaceCursor } from '../../metering/events/place-cursor.ts';
-import { withBounds } from '../../metering/usage/query-fields.ts';
+import { BEGINNING_US, checkRange, instantUs, withBounds } from '../../metering/usage/query-fields.ts';
 
 const DAYS_MAX = 366;
 const DAYS_DEFAULT = 92;
@@ -69,6 +69,8 @@ const LateEventsQuery = z.object({
     .meta({
       description: `Only invoices that became final in this number of days until now, 1 to ${DAYS_MAX}. Default: ${DAYS_DEFAULT}.`,
     }),
+  start_time: instantUs.meta({ description: 'Earliest time of receipt, inclusive.' }),
+  end_time: instantUs.meta({ description: 'Exclusive end of the times of receipt.' }),
   count: z.stringbool().default(false).meta({ description: 'True to return `count`. Default: false.' }),
   limit: wholeNumber
     .pipe(z.int().min(1).max(1000))
@@ -92,7 +94,9 @@ export const lateEventRoutes: Route[] = [
     handle: async ({ query }, context) => {
       const { scope, now, response, principal } = context;
       requireRead(principal, 'invoice', 'late events');
-      const { days, count: wants_count, cursor, ...filters } = query;
+      const { days, count: wants_count, cursor, start_time, end_time, ...wanted } = query;
+      const range = checkRange({ start_us: start_time ?? BEGINNING_US, end_us: end_time ?? LAST_INSTANT_US });
+      const filters = { ...wanted, received_from_us: range.start_us, received_until_us: range.end_us };
       const since = new Date(toMs(toUs(now.getTime()) - days * US_PER_DAY));
       const page = await listWithin(context, { ...filters, since, after: parsePlaceCursor(cursor) });
       const count = wants_count ? await countLateEvents(context, { ...filters, since }) : null;

@@ -40,7 +40,7 @@ describe('events: the list of corrections', () => {
       const { items, pagination } = await list();
       expect(ids({ items })).to.deep.equal(['second', 'first']);
       expect(pagination).to.deep.equal({ total: 2, limit: 50, offset: 0, next_cursor: null });
-      const [voided, replaced] = items;
+      const [voided, replaced] = items as [(typeof items)[number], (typeof items)[number]];
       expect(voided).to.include({ action: 'void', state: 'applied', reason: 'sent by a test' });
       expect(voided).to.include({
         event_name: 'call',
@@ -57,11 +57,14 @@ describe('events: the list of corrections', () => {
       expect(replaced.actor).to.deep.include({ type: 'user', id: replaced.requested_by });
     });
 
-    it('by action, state, event and time of the request', async () => {
+    it('by action, state, event, name, customer and time of the request', async () => {
       expect(ids(await list('action=VOID'))).to.deep.equal(['second']);
       expect(ids(await list('state=applied'))).to.deep.equal(['second', 'first']);
       expect(ids(await list('state=requested'))).to.deep.equal([]);
       expect(ids(await list('event_id=first'))).to.deep.equal(['first']);
+      expect(ids(await list('external_customer_id=beta'))).to.deep.equal(['first']);
+      expect(ids(await list('external_customer_id=nobody'))).to.deep.equal([]);
+      expect(ids(await list('event_name=call&action=void'))).to.deep.equal(['second']);
       expect(ids(await list('start_time=2026-03-16T12:00:00Z'))).to.deep.equal(['second']);
       expect(ids(await list('end_time=2026-03-16T12:00:00Z'))).to.deep.equal(['first']);
       expect(ids(await list('action=void&state=applied'))).to.deep.equal(['second']);

@@ -94,6 +94,8 @@ describe('events: late events', () => {
       expect(ids(await list('event_name=call'))).to.have.length(2);
       expect(ids(await list('event_name=other'))).to.deep.equal([]);
       world.at('2026-04-05T00:00:00Z');
+      expect(ids(await list('start_time=2026-04-02T00:00:05Z'))).to.deep.equal(['late of beta']);
+      expect(ids(await list('end_time=2026-04-02T00:00:05Z'))).to.deep.equal(['late']);
       expect(ids(await list('days=2'))).to.deep.equal([]);
     });
 
@@ -130,6 +132,8 @@ describe('events: late events', () => {
   for (const [query, field] of [
     ['days=0', 'days'],
     ['days=367', 'days'],
+    ['start_time=noon', 'start_time'],
+    ['start_time=2026-03-02T00:00:00Z&end_time=2026-03-01T00:00:00Z', 'end_time'],
     ['limit=0', 'limit'],
     ['count=maybe', 'count'],
     ['cursor=abc', 'cursor'],
