@@ -96,8 +96,8 @@ import {
   ChangePlanV2Answer,
 } from '../../api/lifecycle/subscriptions/plan-change-schema.ts';
 import { CancelScheduleAnswer, SchedulesAnswer } from '../../api/lifecycle/subscriptions/schedule-routes.ts';
-import { CorrectionPreviewAnswer } from '../../api/metering/events/correction-previews.ts';
 import { ListedCorrectionsAnswer } from '../../api/metering/events/correction-list.ts';
+import { CorrectionPreviewAnswer } from '../../api/metering/events/correction-previews.ts';
 import { CorrectionAnswer } from '../../api/metering/events/corrections.ts';
 import { DeadLetterAnswer, ReplayAnswer } from '../../api/metering/events/dead-letters.ts';
 import { MonitoringAnswer } from '../../api/metering/events/monitoring.ts';

@@ -23,7 +23,7 @@ export const EVENT_TEXTS = defineTexts(
     eventTime: 'Time of the event',
     lateFor: 'Too late for',
     chargedBy: 'Charged by',
-    notCharged: 'not yet charged',
+    notCharged: 'not yet',
     draft: 'draft',
     noLate: 'No event came late',
     noLateHint:
@@ -169,7 +169,7 @@ export const EVENT_TEXTS = defineTexts(
       eventTime: 'Zeit des Ereignisses',
       lateFor: 'Zu spät für',
       chargedBy: 'Berechnet auf',
-      notCharged: 'noch nicht berechnet',
+      notCharged: 'noch nicht',
       draft: 'Entwurf',
       noLate: 'Kein Ereignis kam verspätet',
       noLateHint:

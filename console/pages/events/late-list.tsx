@@ -5,7 +5,7 @@ import type { ReactNode } from 'react';
 import { Chip } from '../../components/chip.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Empty, Failure, Loading } from '../../components/states.tsx';
-import { Day, Moment } from '../../figures/when.tsx';
+import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { type LateEvent, lateQuery } from './event-queries.ts';
 import { buildListFilters } from './event-rows.ts';
@@ -76,13 +76,13 @@ function listColumns(texts: Texts): Column<LateEvent>[] {
     {
       key: 'time',
       header: texts.eventTime,
-      width: 'minmax(132px, 0.9fr)',
-      cell: ({ timestamp }) => <Moment at={timestamp} />,
+      width: 'minmax(100px, 0.8fr)',
+      cell: ({ timestamp }) => <Day at={timestamp} />,
     },
     {
       key: 'missed',
       header: texts.lateFor,
-      width: 'minmax(132px, 1fr)',
+      width: 'minmax(152px, 1fr)',
       cell: ({ invoices }) =>
         invoices.map(({ invoice_id, invoice_number }) => (
           <InvoiceLink key={invoice_id} invoice_id={invoice_id} name={invoice_number ?? texts.openInvoice} />
@@ -91,7 +91,7 @@ function listColumns(texts: Texts): Column<LateEvent>[] {
     {
       key: 'charged',
       header: texts.chargedBy,
-      width: 'minmax(132px, 1fr)',
+      width: 'minmax(152px, 1fr)',
       narrow: 'end',
       cell: ({ invoices }) =>
         invoices.map(({ invoice_id, charged_by }) =>

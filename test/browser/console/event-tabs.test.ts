@@ -60,7 +60,7 @@ describe('corrected and late events in the console', function () {
         await page.getByRole('link', { name: 'Late 1', exact: true }).waitFor();
         const row = page.getByRole('table', { name: 'Late' }).getByRole('row').filter({ hasText: 'completion' });
         await row.getByRole('link', { name: place.invoice_number }).waitFor();
-        await row.getByText('not yet charged').waitFor();
+        await row.getByText('not yet').waitFor();
         await row.getByText('completion', { exact: true }).click();
         await page.getByText('Next invoice', { exact: true }).waitFor();
         expect(await page.getByText('Billed on', { exact: true }).count()).to.equal(0);
