@@ -4,7 +4,7 @@
  */
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import type { Microseconds } from '../../../core/foundation/time/instant.ts';
+import { type Microseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import { hasCounted } from '../../../core/rating/counted-until.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
@@ -70,11 +70,9 @@ export async function listLateEvents(stores: Stores, scope: Scope, input: LateEv
   };
 }
 
-/** The line after the last one that is read may be of the same invoice, or of one of the same instant. */
+/** Lines of the instant of the first one that is not read may be missing, and those of later instants are all read. */
 function findCoveredSince(found: readonly ClosedUsageLine[]): Date {
-  const left_out = found.at(-1)!.finalized_at;
-  const covered = found.findLast(({ finalized_at }) => finalized_at !== left_out);
-  return new Date((covered ?? found[0]!).finalized_at);
+  return new Date(toInstant(found.at(-1)!.finalized_at) + 1);
 }
 
 type CountedLine = { readonly line: ClosedUsageLine; readonly counting: LineCounting };
