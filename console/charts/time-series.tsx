@@ -135,7 +135,7 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
   );
 }
 
-/** A dashed line at each mark, through the whole height of the plot. */
+/** A dashed line at each mark, through the whole height of the plot. A label that would cover the one before it is left to the legend. */
 function drawMarks(chart: uPlot, marks: readonly ChartMark[], stroke: string): void {
   const { ctx, bbox } = chart;
   ctx.save();
@@ -143,15 +143,21 @@ function drawMarks(chart: uPlot, marks: readonly ChartMark[], stroke: string): v
   ctx.setLineDash([2, 3]);
   ctx.fillStyle = stroke;
   ctx.font = `${11 * devicePixelRatio}px ${FONT}`;
-  for (const { at, label } of marks) {
+  let free_from = Number.NEGATIVE_INFINITY;
+  for (const { at, label } of marks.toSorted((left, right) => left.at.localeCompare(right.at))) {
     const x = Math.round(chart.valToPos(new Date(at).getTime() / 1000, 'x', true));
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
+    ctx.textAlign = 'left';
     const isLeft = x > bbox.left + bbox.width * 0.75;
-    ctx.textAlign = isLeft ? 'right' : 'left';
-    ctx.fillText(label, x + (isLeft ? -6 : 6) * devicePixelRatio, bbox.top + 10 * devicePixelRatio);
+    const gap = 6 * devicePixelRatio;
+    const { width } = ctx.measureText(label);
+    const left = isLeft ? x - gap - width : x + gap;
+    if (left < free_from) continue;
+    free_from = left + width + gap;
+    ctx.fillText(label, left, bbox.top + 10 * devicePixelRatio);
   }
   ctx.restore();
 }

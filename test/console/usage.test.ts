@@ -16,6 +16,7 @@ import {
   fillWindows,
   formatPercent,
   isTooFine,
+  listCorrectionMarks,
   listPriceChanges,
   listValues,
   moveWindows,
@@ -139,5 +140,28 @@ describe('console: figures of usage', () => {
     ]);
     expect(listPriceChanges([price], NOVEMBER, (plan) => plan)).to.deep.equal([]);
     expect(listPriceChanges([former, { ...price, entity_id: 'q' }], NOVEMBER, (plan) => plan)).to.deep.equal([]);
+  });
+
+  it('marks each window of the range with corrected events', () => {
+    const corrections = [
+      { timestamp: '2026-11-03T10:20:00Z' },
+      { timestamp: '2026-11-03T23:59:59.999999Z' },
+      { timestamp: '2026-11-30T00:00:00Z' },
+      { timestamp: '2026-10-31T23:59:59Z' },
+      { timestamp: '2026-12-01T00:00:00Z' },
+      { timestamp: null },
+    ];
+    const mark = (window: 'HOUR' | 'DAY' | 'MONTH') =>
+      listCorrectionMarks(corrections, { range: NOVEMBER, window, label: String }).map(({ at, label }) => [at, label]);
+    expect(mark('DAY')).to.deep.equal([
+      ['2026-11-03T00:00:00.000Z', '2'],
+      ['2026-11-30T00:00:00.000Z', '1'],
+    ]);
+    expect(mark('HOUR')).to.deep.equal([
+      ['2026-11-03T10:00:00.000Z', '1'],
+      ['2026-11-03T23:00:00.000Z', '1'],
+      ['2026-11-30T00:00:00.000Z', '1'],
+    ]);
+    expect(mark('MONTH')).to.deep.equal([['2026-11-01T00:00:00.000Z', '3']]);
   });
 });

@@ -39,6 +39,8 @@ export function listPages(records: SeededRecords): string[] {
     ...withSearches('/events', [
       '',
       'tab=uncounted',
+      'tab=corrected',
+      'tab=late',
       'do=send',
       `event=${event_id}`,
       `event=${event_id}&do=void`,

@@ -74,6 +74,49 @@ export function uncountedCountsQuery(filters: UncountedFilters) {
   });
 }
 
+export type ListedCorrection = GetData<'/events/corrections'>['items'][number];
+export type LateEvent = GetData<'/events/late'>['items'][number];
+export type ListFilters = Pick<EventFilters, 'event_name' | 'external_customer_id' | 'start_time' | 'end_time'>;
+
+/** Counts for the tabs are read again after this time, if the reader returns to the page. */
+const COUNT_STALE_MS = 30_000;
+
+/** The number of corrections; the list of one row has it. */
+export function correctionCountQuery(filters: ListFilters) {
+  return queryOptions({
+    queryKey: ['/events/corrections', 'count', filters] as const,
+    queryFn: ({ signal }) =>
+      dataFrom(api.GET('/events/corrections', { params: { query: { ...filters, limit: 1 } as never }, signal })),
+    staleTime: COUNT_STALE_MS,
+  });
+}
+
+export function lateQuery(filters: ListFilters) {
+  return infiniteQueryOptions({
+    queryKey: ['/events/late', 'pages', filters] as const,
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam, signal }) =>
+      dataFrom(
+        api.GET('/events/late', {
+          params: { query: { limit: PAGE_ROWS, ...filters, ...(pageParam ? { cursor: pageParam } : {}) } as never },
+          signal,
+        }),
+      ),
+    getNextPageParam: ({ next_cursor }) => next_cursor,
+  });
+}
+
+export function lateCountQuery(filters: ListFilters) {
+  return queryOptions({
+    queryKey: ['/events/late', 'count', filters] as const,
+    queryFn: ({ signal }) =>
+      dataFrom(
+        api.GET('/events/late', { params: { query: { ...filters, count: 'true', limit: 1 } as never }, signal }),
+      ),
+    staleTime: COUNT_STALE_MS,
+  });
+}
+
 const PROCESSING_MS = 1000;
 const RETRIES_MAX = 8;
 

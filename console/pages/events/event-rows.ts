@@ -1,4 +1,8 @@
 /** Rows of the list of events: their properties in one line, and the tail of new ones before those that were loaded. */
+import { toInstants } from '../../components/range.ts';
+import type { ListFilters } from './event-queries.ts';
+import type { EventsSearch } from './routes.ts';
+
 export type EventStatus = 'counted' | 'unusable' | 'unmatched';
 export type EventRow = {
   readonly id: string;
@@ -57,4 +61,13 @@ export function parsePropertyFilter(text: string | undefined): PropertyFilter | 
 /** One of how many events is shown; null if all are. */
 export function findSampleRate(shown: number, passed_over: number): number | null {
   return shown === 0 || passed_over === 0 ? null : Math.round((shown + passed_over) / shown);
+}
+
+/** Filters of the lists beside that of all events. */
+export function buildListFilters({ customer, name, from, to }: EventsSearch): ListFilters {
+  return {
+    ...(name === undefined ? {} : { event_name: name }),
+    ...(customer === undefined ? {} : { external_customer_id: customer }),
+    ...(from === undefined || to === undefined ? {} : toInstants({ from, to })),
+  };
 }

@@ -5,15 +5,21 @@ import { compact, readOneOf, readText, type SearchInput } from '../../routing/se
 
 export const UNCOUNTED_REASONS = ['unmatched', 'unusable', 'conflict', 'dead_letter'] as const;
 export type UncountedReason = (typeof UNCOUNTED_REASONS)[number];
+/** Lists beside that of all events. */
+export const EVENT_TABS = ['uncounted', 'corrected', 'late'] as const;
+export type EventTab = (typeof EVENT_TABS)[number];
+export const CORRECTION_KINDS = ['replace', 'void'] as const;
+export type CorrectionKind = (typeof CORRECTION_KINDS)[number];
 const DIALOGUES = ['correct', 'mend', 'void', 'send'] as const;
 
 /**
- * `customer` is an external id; `property` is key=value; `from` and `to` are days, `to` is not in the range; `event` is the event whose
+ * `reason` filters events that are not counted, `kind` corrections; `customer` is an external id; `property` is key=value; `from` and `to` are days, `to` is not in the range; `event` is the event whose
  * thread is open; `letter` is the dead letter that is mended.
  */
 export type EventsSearch = {
-  tab?: 'uncounted';
+  tab?: EventTab;
   reason?: UncountedReason;
+  kind?: CorrectionKind;
   customer?: string;
   name?: string;
   property?: string;
@@ -30,8 +36,9 @@ const events = createRoute({
   validateSearch: (input: SearchInput): EventsSearch => {
     const [from, to] = [readText(input, 'from'), readText(input, 'to')];
     return compact({
-      tab: readOneOf(input, 'tab', ['uncounted']),
+      tab: readOneOf(input, 'tab', EVENT_TABS),
       reason: readOneOf(input, 'reason', UNCOUNTED_REASONS),
+      kind: readOneOf(input, 'kind', CORRECTION_KINDS),
       customer: readText(input, 'customer'),
       name: readText(input, 'name'),
       property: readText(input, 'property'),

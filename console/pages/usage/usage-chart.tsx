@@ -1,4 +1,5 @@
-/** The chart of the explorer: up to five series, the period before, marks of price changes. */
+/** The chart of the explorer: up to five series, the period before, marks of price changes and corrections. */
+import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo } from 'react';
 import type { ChartSeries } from '../../charts/series.ts';
 import { TimeSeries } from '../../charts/time-series.tsx';
@@ -13,8 +14,8 @@ import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { compareDecimals } from '../invoices/decimals.ts';
 import type { PlanPrice } from '../plans/plan-queries.ts';
 import type { UsageMeter } from './usage-controls.tsx';
-import { fillWindows, listPriceChanges, moveWindows } from './usage-figures.ts';
-import type { Analytics, MeterUsage, Split } from './usage-queries.ts';
+import { fillWindows, listCorrectionMarks, listPriceChanges, moveWindows } from './usage-figures.ts';
+import { type Analytics, correctedQuery, type MeterUsage, type Split } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 import type { UsageWindow } from './usage-window.ts';
 
@@ -23,7 +24,7 @@ const SERIES_MAX = 5;
 
 type UsageChartProps = {
   /** Cost over time is known of one customer. */
-  isOfOne: boolean;
+  external_customer_id: string | undefined;
   onShow: (show: 'cost' | undefined) => void;
   title: string;
   usage: MeterUsage;
@@ -40,16 +41,38 @@ type UsageChartProps = {
 };
 
 export function UsageChart(props: UsageChartProps): ReactNode {
-  const { isOfOne, onShow, title, usage, before, beforeRange, beforeName, split, cost, range, window, meter, now_ms } =
-    props;
+  const {
+    external_customer_id,
+    onShow,
+    title,
+    usage,
+    before,
+    beforeRange,
+    beforeName,
+    split,
+    cost,
+    range,
+    window,
+    meter,
+    now_ms,
+  } = props;
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
   const prices = usePages('/prices', {
     query: { meter_ids: meter.id, entity_type: 'PLAN', expand: 'plan' } as never,
   });
+  const corrected = useQuery({
+    ...correctedQuery({
+      event_name: meter.event_name,
+      range,
+      ...(external_customer_id === undefined ? {} : { external_customer_id }),
+    }),
+    // Without the permission for events there are no marks, and the chart stands.
+    retry: false,
+  });
   const marks = useMemo(
-    () =>
-      listPriceChanges(
+    () => [
+      ...listPriceChanges(
         (prices.rows as unknown as PlanPrice[]).map(({ entity_id, start_date, end_date, plan }) => ({
           entity_id: entity_id ?? null,
           start_date: start_date ?? null,
@@ -59,7 +82,9 @@ export function UsageChart(props: UsageChartProps): ReactNode {
         range,
         texts.priceChange,
       ),
-    [prices.rows, range, texts],
+      ...listCorrectionMarks(corrected.data?.items ?? [], { range, window, label: texts.correctedEvents }),
+    ],
+    [prices.rows, corrected.data, range, window, texts],
   );
   const series = useMemo((): ChartSeries[] => {
     const aggregation = meter.aggregation.type;
@@ -101,7 +126,7 @@ export function UsageChart(props: UsageChartProps): ReactNode {
           value={cost ? 'cost' : 'usage'}
           options={[
             { value: 'usage', label: texts.usage },
-            { value: 'cost', label: texts.cost, blocked: isOfOne ? null : texts.costOfOne },
+            { value: 'cost', label: texts.cost, blocked: external_customer_id !== undefined ? null : texts.costOfOne },
           ]}
           onValue={(value) => onShow(value === 'cost' ? 'cost' : undefined)}
         />

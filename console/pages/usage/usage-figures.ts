@@ -133,3 +133,29 @@ export function listPriceChanges(
     return isFollower && isInside ? [{ at: start_date, label: label(plan_name ?? '') }] : [];
   });
 }
+
+type CorrectedEvent = { readonly timestamp: string | null };
+
+/** A mark for each window of the range with corrected events, at its start. */
+export function listCorrectionMarks(
+  corrections: readonly CorrectedEvent[],
+  { range, window, label }: { range: DayRange; window: UsageWindow; label: (count: number) => string },
+): ChartMark[] {
+  const [start_ms, end_ms] = [new Date(range.from).getTime(), new Date(range.to).getTime()];
+  const counts = new Map<number, number>();
+  for (const { timestamp } of corrections) {
+    const at_ms = timestamp === null ? Number.NaN : new Date(timestamp).getTime();
+    if (!(at_ms >= start_ms && at_ms < end_ms)) continue;
+    const window_ms = findWindow(at_ms, window);
+    counts.set(window_ms, (counts.get(window_ms) ?? 0) + 1);
+  }
+  return [...counts]
+    .sort(([left], [right]) => left - right)
+    .map(([at_ms, count]) => ({ at: new Date(at_ms).toISOString(), label: label(count) }));
+}
+
+/** Start of the window of an instant. */
+function findWindow(at_ms: number, window: UsageWindow): number {
+  if (window !== 'HOUR') return startOfWindow(new Date(at_ms).toISOString().slice(0, 10), window);
+  return at_ms - (at_ms % HOUR_MS);
+}

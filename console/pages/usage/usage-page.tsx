@@ -156,7 +156,7 @@ export function UsagePage(): ReactNode {
           ) : (
             <>
               <UsageChart
-                isOfOne={isOfOne}
+                external_customer_id={search.customer}
                 onShow={(show) => change({ show })}
                 title={search.show === 'cost' && isOfOne ? texts.costPer(window) : texts.usagePer(meter.name, window)}
                 usage={usage.data}

@@ -117,3 +117,24 @@ function readValue(properties: Record<string, unknown> | null, property: string)
   const value = properties?.[property];
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
 }
+
+/** Corrections that the chart reads, the newest ones. */
+const CORRECTIONS_MAX = 1_000;
+
+/** Corrections of events with the name of a meter. A correction of an event in the range was requested after its beginning. */
+export function correctedQuery({ event_name, external_customer_id, range }: CorrectedQuery) {
+  const query = {
+    event_name,
+    ...(external_customer_id === undefined ? {} : { external_customer_id }),
+    state: 'applied',
+    start_time: toInstants(range).start_time,
+    limit: CORRECTIONS_MAX,
+  };
+  return queryOptions({
+    queryKey: ['/events/corrections', query] as const,
+    queryFn: ({ signal }) => dataFrom(api.GET('/events/corrections', { params: { query: query as never }, signal })),
+    staleTime: 30_000,
+  });
+}
+
+type CorrectedQuery = Pick<UsageQuery, 'external_customer_id' | 'range'> & { readonly event_name: string };
