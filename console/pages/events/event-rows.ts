@@ -1,4 +1,6 @@
 /** Rows of the list of events: their properties in one line, and the tail of new ones before those that were loaded. */
+import { formatExact } from '../../client/exact-json.ts';
+
 export type EventStatus = 'counted' | 'unusable' | 'unmatched';
 export type EventRow = {
   readonly id: string;
@@ -42,7 +44,7 @@ export function formatProperties(properties: Readonly<Record<string, unknown>>):
 
 /** A text that reads as a word stands without quotes. */
 export function formatValue(value: unknown): string {
-  return typeof value === 'string' && /^[^\s"'=]+$/.test(value) ? value : JSON.stringify(value);
+  return typeof value === 'string' && /^[^\s"'=\0]+$/.test(value) ? value : formatExact(value);
 }
 
 export type PropertyFilter = { readonly key: string; readonly value: string };
