@@ -4,6 +4,7 @@ import {
   createRootRouteWithContext,
   createRoute,
   lazyRouteComponent,
+  notFound,
   Outlet,
   redirect,
   retainSearchParams,
@@ -11,6 +12,7 @@ import {
 import { setEnvironment } from '../client/environment.ts';
 import { sessionQuery } from '../client/session.ts';
 import { Failure } from '../components/states.tsx';
+import { MissingPage, MissingPageAlone } from '../shell/missing-page.tsx';
 import { compact, readOneOf, type SearchInput } from './search.ts';
 
 export type RouterContext = { queries: QueryClient };
@@ -22,7 +24,7 @@ export type EnvironmentSearch = { zone?: (typeof ZONES)[number] };
 export const rootRoute = createRootRouteWithContext<RouterContext>()({
   component: Outlet,
   errorComponent: ({ error }) => <Failure error={error} onRetry={() => location.reload()} />,
-  notFoundComponent: () => <Failure error={new Error(location.pathname)} />,
+  notFoundComponent: MissingPageAlone,
 });
 
 /** `/` leads to the environment that was open last, else the first one. */
@@ -36,6 +38,8 @@ export const startRoute = createRoute({
     const environment = session.environments.find(({ id }) => id === last) ?? session.environments[0];
     if (environment) throw redirect({ to: '/env/$environment_id', params: { environment_id: environment.id } });
   },
+  // A person whose roles allow to read has an environment.
+  component: lazyRouteComponent(() => import('../shell/no-role-page.tsx'), 'NoRolePage'),
 });
 
 const LAST_ENVIRONMENT = 'farthing.environment';
@@ -48,11 +52,13 @@ export const environmentRoute = createRoute({
   beforeLoad: async ({ context: { queries }, params, location: { href }, preload }) => {
     const session = await queries.ensureQueryData(sessionQuery);
     if (session === null) throw redirect({ to: '/sign-in', search: { to: href } });
-    if (!session.environments.some(({ id }) => id === params.environment_id)) throw redirect({ to: '/' });
+    if (session.environments.length === 0) throw redirect({ to: '/' });
+    if (!session.environments.some(({ id }) => id === params.environment_id)) throw notFound();
     // A link under the pointer is only prepared: the page that is open stays in its environment.
     if (preload) return;
     setEnvironment(params.environment_id);
     localStorage.setItem(LAST_ENVIRONMENT, params.environment_id);
   },
   component: lazyRouteComponent(() => import('../shell/shell.tsx'), 'Shell'),
+  notFoundComponent: MissingPage,
 });

@@ -33,7 +33,7 @@ export function CustomerPage(): ReactNode {
   const { customer_id } = useParams({ from: FROM });
   const customer = useGet('/customers/{id}', { path: { id: customer_id } });
   return (
-    <Loaded query={customer} rows={10}>
+    <Loaded query={customer} record_id={customer_id} rows={10}>
       {(record) => <CustomerView key={customer_id} customer={record as Customer} />}
     </Loaded>
   );

@@ -33,7 +33,11 @@ type Deed = 'disable' | 'delete';
 export function WebhookPage(): ReactNode {
   const { endpoint_id } = useParams({ from: FROM });
   const endpoint = useGet('/webhooks/endpoints/{id}', { path: { id: endpoint_id } });
-  return <Loaded query={endpoint}>{(loaded) => <Endpoint endpoint={loaded} />}</Loaded>;
+  return (
+    <Loaded query={endpoint} record_id={endpoint_id}>
+      {(loaded) => <Endpoint endpoint={loaded} />}
+    </Loaded>
+  );
 }
 
 function Endpoint({ endpoint }: { endpoint: WebhookEndpoint }): ReactNode {
