@@ -266,7 +266,8 @@ function MeterKnot({ meter }: { meter: EventThreadData['meters'][number] }): Rea
 
 function ChargeKnot({ charge }: { charge: EventThreadData['charges'][number] }): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const { plan_name, price_name, tier_label, amount, currency, written_out } = charge;
+  const language = useLanguage();
+  const { plan_name, price_name, tier, amount, currency, written_out } = charge;
   return (
     <Knot
       title={
@@ -276,7 +277,8 @@ function ChargeKnot({ charge }: { charge: EventThreadData['charges'][number] }):
       }
       value={<Money amount={amount} currency={currency} />}
     >
-      <bdi>{[plan_name, tier_label].filter(Boolean).join(', ')}</bdi>
+      <bdi>{plan_name}</bdi>
+      {tier !== null && <> · {texts.tier(formatQuantity(language, String(tier)))}</>}
       {written_out !== '0' && <div className="mono">{written_out}</div>}
       <div>
         <Money amount={charge.before} currency={currency} /> → <Money amount={charge.after} currency={currency} />{' '}

@@ -20,6 +20,7 @@ import { Loaded } from '../../components/states.tsx';
 import { Unknown } from '../../figures/money.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { RoleNames } from './role-names.tsx';
+import { describeRole, nameRole, ROLE_TEXTS } from './role-texts.ts';
 import styles from './settings.module.css';
 import type { SheetProps, TabProps } from './tab-props.ts';
 import { TEAM_TEXTS } from './team-texts.ts';
@@ -115,18 +116,18 @@ function RolesInput({
   onValue: (roles: string[]) => void;
 }): ReactNode {
   const texts = useTexts(TEAM_TEXTS);
+  const names = useTexts(ROLE_TEXTS);
   const roles = useGet('/rbac/roles', { query: { user_type: type } });
   const all = roles.data?.roles ?? [];
   return (
     <Checkbox.Group label={texts.roles} value={value} error={error} onChange={onValue}>
       <div className={styles.choices}>
-        {all.map(({ id, name, description }) => (
-          // The service names its roles in English.
+        {all.map((role) => (
           <Checkbox
-            key={id}
-            value={id}
-            label={<span lang="en">{name}</span>}
-            description={<span lang="en">{description}</span>}
+            key={role.id}
+            value={role.id}
+            label={nameRole(names, role)}
+            description={describeRole(names, role)}
           />
         ))}
       </div>
