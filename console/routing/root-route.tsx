@@ -13,6 +13,7 @@ import { setEnvironment } from '../client/environment.ts';
 import { sessionQuery } from '../client/session.ts';
 import { Failure } from '../components/states.tsx';
 import { MissingPage, MissingPageAlone } from '../shell/missing-page.tsx';
+import { Shell } from '../shell/shell.tsx';
 import { compact, readOneOf, type SearchInput } from './search.ts';
 
 export type RouterContext = { queries: QueryClient };
@@ -59,6 +60,6 @@ export const environmentRoute = createRoute({
     setEnvironment(params.environment_id);
     localStorage.setItem(LAST_ENVIRONMENT, params.environment_id);
   },
-  component: lazyRouteComponent(() => import('../shell/shell.tsx'), 'Shell'),
+  component: Shell,
   notFoundComponent: MissingPage,
 });
