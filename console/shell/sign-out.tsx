@@ -29,6 +29,7 @@ export function SignOut({ className }: { className: string | undefined }): React
       </button>
       {isAsking && (
         <Confirm
+          needs={null}
           title={texts.signOutTitle}
           action={texts.signOut}
           isDangerous

@@ -153,6 +153,7 @@ function ArchiveCustomer({ customer, onClose }: { customer: Customer; onClose: (
   const name = customer.name || customer.external_id;
   return (
     <Confirm
+      needs="customer:write"
       title={texts.archiveTitle(name)}
       action={texts.archiveAction}
       typed={customer.external_id}

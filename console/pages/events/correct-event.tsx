@@ -143,6 +143,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
         />
         {isChanged && <Effects effects={preview.data} error={preview.error} isPending={preview.isFetching} />}
         <FormFoot
+          needs="event:correct"
           deed={deed}
           fields={['event', 'reason']}
           action={mended_name === null ? texts.correctDo : texts.mendDo}

@@ -99,6 +99,7 @@ function EventForm({ event_name, external_customer_id, onSent }: EventFormProps)
       )}
       <p className="muted">{texts.countsHint}</p>
       <FormFoot
+        needs="event:write"
         deed={deed}
         fields={['event_name', 'external_customer_id', 'properties']}
         action={texts.sendDo}
@@ -171,7 +172,7 @@ function LetterText({ letter, onSent }: LetterTextProps): ReactNode {
         spellCheck={false}
         data-autofocus
       />
-      <FormFoot deed={deed} action={texts.sendDo} blocked={isJson ? null : texts.notJson} />
+      <FormFoot needs="event:write" deed={deed} action={texts.sendDo} blocked={isJson ? null : texts.notJson} />
     </form>
   );
 }

@@ -103,6 +103,7 @@ function MeterView({ meter }: { meter: MeterRecord }): ReactNode {
       </Section>
       {isDisabling && (
         <Confirm
+          needs="meter:write"
           title={texts.disableTitle(meter.name)}
           action={texts.disableNow}
           typed={meter.name}

@@ -114,6 +114,7 @@ function PlanView({ plan }: { plan: PlanRecord }): ReactNode {
       <PlanSubscribers plan={plan} />
       {isArchiving && (
         <Confirm
+          needs="plan:write"
           title={texts.archiveTitle(plan.name)}
           action={texts.archiveNow}
           typed={plan.name}

@@ -160,6 +160,7 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
       )}
       {dialog === 'end' && (
         <Confirm
+          needs="price:write"
           title={texts.endTitle(name)}
           action={texts.endAction}
           isDangerous

@@ -76,7 +76,13 @@ function NameForm({ name }: { name: string }): ReactNode {
         error={fieldError(save, 'name')}
         onChange={({ currentTarget }) => setText(currentTarget.value)}
       />
-      <FormFoot deed={save} fields={['name']} action={texts.saveName} blocked={text === name ? texts.noChange : null} />
+      <FormFoot
+        needs={null}
+        deed={save}
+        fields={['name']}
+        action={texts.saveName}
+        blocked={text === name ? texts.noChange : null}
+      />
     </form>
   );
 }
@@ -145,6 +151,7 @@ function SignInForm({ me: { email } }: { me: Me }): ReactNode {
             onChange={({ currentTarget }) => setDraft({ ...draft, password: currentTarget.value })}
           />
           <FormFoot
+            needs={null}
             deed={save}
             fields={['email', 'password', 'current_password']}
             action={isFirst ? texts.saveSignIn : texts.changePassword}

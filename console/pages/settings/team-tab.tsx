@@ -138,6 +138,7 @@ function RolesInput({
 function NewMember({ onClose }: { onClose: () => void }): ReactNode {
   const texts = useTexts(TEAM_TEXTS);
   const queries = useQueryClient();
+  const mayNot = useBlocked();
   const [type, setType] = useState<MemberType>('user');
   const [name, setName] = useState('');
   const [email, setEmail] = useState('');
@@ -211,10 +212,11 @@ function NewMember({ onClose }: { onClose: () => void }): ReactNode {
         )}
         <RolesInput type={type} value={roles} error={fieldError(add, 'roles')} onValue={setRoles} />
         <FormFoot
+          needs="user:write"
           deed={add}
           fields={['name', 'email', 'roles']}
           action={texts.addNow}
-          blocked={roles.length === 0 ? texts.rolesHint : null}
+          blocked={mayNot ?? (roles.length === 0 ? texts.rolesHint : null)}
         />
       </form>
     </SideSheet>
@@ -270,6 +272,7 @@ function OpenMember({ member, onClose }: { member: Member; onClose: () => void }
       <form className={styles.form} onSubmit={submit} aria-label={texts.roles}>
         <RolesInput type={member.type} value={roles} error={fieldError(save, 'roles')} onValue={setRoles} />
         <FormFoot
+          needs="user:write"
           deed={save}
           fields={['roles']}
           action={texts.saveRoles}

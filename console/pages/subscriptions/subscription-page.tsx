@@ -272,6 +272,7 @@ function UndoDialogue({
   if (!schedule) return null;
   return (
     <Confirm
+      needs="subscription:write"
       title={texts.undoTitle}
       action={texts.undoNow}
       onClose={onClose}

@@ -122,6 +122,7 @@ function Endpoint({ endpoint }: { endpoint: WebhookEndpoint }): ReactNode {
       />
       {deed === 'disable' && (
         <Confirm
+          needs="webhook:write"
           title={texts.disableTitle}
           action={texts.disableNow}
           onConfirm={() => change('disabled')}
@@ -132,6 +133,7 @@ function Endpoint({ endpoint }: { endpoint: WebhookEndpoint }): ReactNode {
       )}
       {deed === 'delete' && (
         <Confirm
+          needs="webhook:write"
           title={texts.deleteTitle}
           action={texts.deleteNow}
           typed={new URL(url).host}
