@@ -6,6 +6,7 @@ import type { ListOfPages } from '../client/pages.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Button } from './button.tsx';
 import { CopyId } from './copy.tsx';
+import { useOpenOverlay } from './overlays.ts';
 import styles from './states.module.css';
 
 /** Rows in the shape of what is coming. The words are for readers of the screen. */
@@ -76,6 +77,7 @@ function FailureDetails({ error, onRetry }: { error: unknown; onRetry?: (() => v
 /** Takes the place of the page of a record that could not be loaded. It has the title of the page, and the id from the address. */
 function RecordFailure({ id, error, onRetry }: { id: string; error: unknown; onRetry: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
+  const open = useOpenOverlay();
   const isMissing = error instanceof ApiError && error.status === 404;
   if (!isMissing)
     return (
@@ -87,6 +89,11 @@ function RecordFailure({ id, error, onRetry }: { id: string; error: unknown; onR
     <StateOfPage title={texts.missing}>
       <CopyId id={id} />
       <p className="muted">{texts.missingHint}</p>
+      {open && (
+        <StateActions>
+          <Button onClick={() => open('search')}>{texts.search}</Button>
+        </StateActions>
+      )}
     </StateOfPage>
   );
 }
@@ -149,6 +156,7 @@ const TEXTS = defineTexts(
     forbidden: 'Your role may not see this',
     missing: 'There is no such record here',
     missingHint: 'It may be in another environment or company, or was deleted.',
+    search: 'Search…',
     askAdmin: 'An administrator of your company can change your role.',
     retry: 'Try again',
   },
@@ -159,6 +167,7 @@ const TEXTS = defineTexts(
       forbidden: 'Ihre Rolle darf das nicht sehen',
       missing: 'Diesen Datensatz gibt es hier nicht',
       missingHint: 'Er kann zu einer anderen Umgebung oder einem anderen Unternehmen gehören oder gelöscht sein.',
+      search: 'Suchen…',
       askAdmin: 'Eine Administratorin Ihres Unternehmens kann Ihre Rolle ändern.',
       retry: 'Noch einmal versuchen',
     },

@@ -5,6 +5,7 @@ import { Button, buttonClass } from '../components/button.tsx';
 import { useOpenOverlay } from '../components/overlays.ts';
 import { StateActions, StateOfPage } from '../components/states.tsx';
 import { defineTexts, useTexts } from '../texts/texts.ts';
+import { LonePage } from './lone-page.tsx';
 
 export function MissingPage(): ReactNode {
   const texts = useTexts(TEXTS);
@@ -12,8 +13,10 @@ export function MissingPage(): ReactNode {
   const open = useOpenOverlay();
   return (
     <StateOfPage title={texts.title}>
-      <p className="mono">{pathname}</p>
-      <p className="muted">{texts.hint}</p>
+      <p className="mono">
+        <bdi>{pathname}</bdi>
+      </p>
+      <p className="muted">{open ? texts.hint : texts.hintAlone}</p>
       <StateActions>
         <Link to="/" className={buttonClass}>
           {texts.home}
@@ -24,12 +27,12 @@ export function MissingPage(): ReactNode {
   );
 }
 
-/** An address outside the frame of the pages, which brings its own main region. */
+/** The state of an address outside the frame of the pages. */
 export function MissingPageAlone(): ReactNode {
   return (
-    <main>
+    <LonePage>
       <MissingPage />
-    </main>
+    </LonePage>
   );
 }
 
@@ -37,6 +40,7 @@ const TEXTS = defineTexts(
   {
     title: 'There is no such page',
     hint: 'Check the address, or find the record by the search.',
+    hintAlone: 'Check the address. The environment may have been removed, or belong to another company.',
     home: 'Go to Home',
     search: 'Search…',
   },
@@ -44,6 +48,8 @@ const TEXTS = defineTexts(
     de: {
       title: 'Diese Seite gibt es nicht',
       hint: 'Prüfen Sie die Adresse, oder finden Sie den Datensatz über die Suche.',
+      hintAlone:
+        'Prüfen Sie die Adresse. Die Umgebung wurde vielleicht entfernt oder gehört einem anderen Unternehmen.',
       home: 'Zur Startseite',
       search: 'Suchen…',
     },

@@ -4,13 +4,14 @@ import { useSession } from '../client/session.ts';
 import { buttonClass } from '../components/button.tsx';
 import { StateActions, StateOfPage } from '../components/states.tsx';
 import { defineTexts, useTexts } from '../texts/texts.ts';
+import { LonePage } from './lone-page.tsx';
 import { SignOut } from './sign-out.tsx';
 
 export function NoRolePage(): ReactNode {
   const texts = useTexts(TEXTS);
   const { user, tenant } = useSession();
   return (
-    <main>
+    <LonePage>
       <StateOfPage title={texts.title}>
         <p>
           {texts.signedIn} <bdi>{user.email ?? user.name ?? user.id}</bdi>, <bdi>{tenant.name}</bdi>
@@ -23,7 +24,7 @@ export function NoRolePage(): ReactNode {
           <SignOut className={buttonClass} />
         </StateActions>
       </StateOfPage>
-    </main>
+    </LonePage>
   );
 }
 

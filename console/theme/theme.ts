@@ -17,6 +17,8 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     TextInput: { defaultProps: { size: 'sm' } },
+    Checkbox: { defaultProps: { iconColor: 'var(--paper)' } },
+    Radio: { defaultProps: { iconColor: 'var(--paper)' } },
     Select: { defaultProps: { size: 'sm', checkIconPosition: 'right' } },
     Modal: { defaultProps: { centered: true, transitionProps: { duration: 120 }, radius: 'lg' } },
     // A `header` inside a dialogue would be a second banner of the document.

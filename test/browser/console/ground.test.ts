@@ -209,7 +209,7 @@ describe('the ground of the console', function () {
   test('shows all keys on ?, not while somebody types, and not after it is turned off', async () => {
     const { page } = await app.open('/customers');
     await waitUntilShown(page);
-    const field = page.getByRole('textbox', { name: 'Find a customer' });
+    const field = page.getByRole('searchbox', { name: 'Find a customer' });
     await field.press('?');
     expect(await field.inputValue()).to.equal('?');
     const dialogue = page.getByRole('dialog', { name: 'Keys' });
