@@ -4,6 +4,7 @@
  */
 import createClient, { type Middleware } from 'openapi-fetch';
 import { getEnvironment } from './environment.ts';
+import { parseEvents } from './exact-json.ts';
 import type { paths } from './openapi.d.ts';
 import { quoteShell } from './shell-quote.ts';
 
@@ -59,6 +60,15 @@ api.use(addHeaders, throwErrors);
 export async function dataFrom<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
   const { data } = await answer;
   return data as NonNullable<Data>;
+}
+
+/** Option of a request that `eventsFrom` unwraps. The answer is text; its type is that of the JSON in it. */
+export const asEvents = { parseAs: 'text' as 'json' };
+
+/** Unwraps an answer with events, whose properties keep the digits of their numbers (exact-json.ts). */
+export async function eventsFrom<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
+  const text = await dataFrom(answer as Promise<{ data?: string }>);
+  return parseEvents(text) as NonNullable<Data>;
 }
 
 /** Address of a download or a stream, which cannot send headers: the environment stands in the query. */

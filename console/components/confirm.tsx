@@ -2,12 +2,15 @@
 import { Modal, TextInput } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { ApiError } from '../client/client.ts';
+import { type Needs, useMayNot } from '../client/permission.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Button } from './button.tsx';
 import styles from './confirm.module.css';
 
 type ConfirmProps = {
   title: string;
+  /** Permissions of the deed, without which its button is blocked. */
+  needs: Needs;
   /** Consequences of the deed, in sentences. */
   children: ReactNode;
   /** The verb on the button: "Void invoice". */
@@ -21,6 +24,7 @@ type ConfirmProps = {
 
 export function Confirm({
   title,
+  needs,
   children,
   action,
   typed,
@@ -29,6 +33,7 @@ export function Confirm({
   onClose,
 }: ConfirmProps): ReactNode {
   const texts = useTexts(TEXTS);
+  const mayNot = useMayNot(needs);
   const [text, setText] = useState('');
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
@@ -75,7 +80,7 @@ export function Confirm({
             isPrimary={!isDangerous}
             isDangerous={isDangerous}
             isBusy={isBusy}
-            blocked={typed !== undefined && text !== typed ? texts.typeFirst(typed) : null}
+            blocked={mayNot ?? (typed !== undefined && text !== typed ? texts.typeFirst(typed) : null)}
           >
             {action}
           </Button>

@@ -2,6 +2,7 @@
 import { type UseMutationResult, useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { ApiError } from '../client/client.ts';
+import { type Needs, useMayNot } from '../client/permission.ts';
 import { Button } from './button.tsx';
 import styles from './confirm.module.css';
 
@@ -26,20 +27,23 @@ export function fieldError(deed: { error: Error | null }, field: string): string
   return error.field === field || error.field.startsWith(`${field}.`) ? error.message : undefined;
 }
 
-/** `fields` are those that show their errors themselves. */
+/** `fields` are those that show their errors themselves. `needs` are the permissions of the deed, without which its button is blocked. */
 export function FormFoot({
   deed,
+  needs,
   fields = [],
   action,
   blocked,
   children,
 }: {
   deed: { error: Error | null; isPending: boolean };
+  needs: Needs;
   fields?: readonly string[];
   action: string;
   blocked?: string | null;
   children?: ReactNode;
 }): ReactNode {
+  const mayNot = useMayNot(needs);
   const isShown = deed.error !== null && !fields.some((field) => fieldError(deed, field) !== undefined);
   return (
     <>
@@ -50,7 +54,7 @@ export function FormFoot({
       )}
       <div className={styles.actions}>
         {children}
-        <Button type="submit" isPrimary isBusy={deed.isPending} blocked={blocked}>
+        <Button type="submit" isPrimary isBusy={deed.isPending} blocked={mayNot ?? blocked}>
           {action}
         </Button>
       </div>

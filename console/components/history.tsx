@@ -7,6 +7,7 @@ import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Button } from './button.tsx';
 import { type FieldChange, formatValue, listChanges } from './changes.ts';
 import styles from './history.module.css';
+import { nameRecordKind, RECORD_TEXTS } from './record-texts.ts';
 import { Empty, Failure, Loading } from './states.tsx';
 
 /** Without `entity_id` it is the history of the environment, or that which `filter` selects. */
@@ -57,6 +58,7 @@ type AuditEntry = {
 function Entry({ entry, isNamed }: { entry: AuditEntry; isNamed: boolean }): ReactNode {
   const texts = useTexts(TEXTS);
   const { actor, user_id, action, entity_type, entity_name, entity_id, created_at } = entry;
+  const kinds = useTexts(RECORD_TEXTS);
   const changes = listChanges(entry.before, entry.after);
   const who = actor?.name || actor?.email || (user_id ? user_id : texts.service);
   return (
@@ -69,7 +71,7 @@ function Entry({ entry, isNamed }: { entry: AuditEntry; isNamed: boolean }): Rea
             {isNamed && (
               <>
                 {' '}
-                {entity_type.replaceAll('_', ' ')} <bdi>{entity_name ?? entity_id}</bdi>
+                {nameRecordKind(kinds, entity_type)} <bdi>{entity_name ?? entity_id}</bdi>
               </>
             )}
           </span>

@@ -2,6 +2,7 @@
 import { Tabs } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { formatCurl } from '../client/client.ts';
+import { formatExact } from '../client/exact-json.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { CodeBlock } from './copy.tsx';
 import { History } from './history.tsx';
@@ -25,7 +26,7 @@ export function RecordTools({
         {entity_id !== undefined && <Tabs.Tab value="history">{texts.history}</Tabs.Tab>}
       </Tabs.List>
       <Tabs.Panel value="json" pt="sm">
-        <CodeBlock label="JSON" code={JSON.stringify(record, null, 2)} />
+        <CodeBlock label="JSON" code={formatExact(record, 2)} />
       </Tabs.Panel>
       <Tabs.Panel value="curl" pt="sm">
         <CodeBlock label={texts.asCurl} code={formatCurl('GET', path)} />

@@ -1,10 +1,12 @@
 /** The states of a page that has nothing to show yet, nothing at all, or may not show it. */
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import { ApiError } from '../client/client.ts';
 import type { ListOfPages } from '../client/pages.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Button } from './button.tsx';
+import { CopyId } from './copy.tsx';
+import { useOpenOverlay } from './overlays.ts';
 import styles from './states.module.css';
 
 /** Rows in the shape of what is coming. The words are for readers of the screen. */
@@ -41,12 +43,25 @@ export function Empty({
 /** Shows an error and the next step of the reader. */
 export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
-  const isForbidden = error instanceof ApiError && error.status === 403;
-  const isMissing = error instanceof ApiError && error.status === 404;
-  const title = isForbidden ? texts.forbidden : isMissing ? texts.missing : texts.failed;
   return (
     <div className={styles.empty} role="alert">
-      <h2>{title}</h2>
+      <h2>{failureTitle(error, texts)}</h2>
+      <FailureDetails error={error} onRetry={onRetry} />
+    </div>
+  );
+}
+
+function failureTitle(error: unknown, texts: { forbidden: string; missing: string; failed: string }): string {
+  const status = error instanceof ApiError ? error.status : null;
+  return status === 403 ? texts.forbidden : status === 404 ? texts.missing : texts.failed;
+}
+
+function FailureDetails({ error, onRetry }: { error: unknown; onRetry?: (() => void) | undefined }): ReactNode {
+  const texts = useTexts(TEXTS);
+  const isForbidden = error instanceof ApiError && error.status === 403;
+  const isMissing = error instanceof ApiError && error.status === 404;
+  return (
+    <>
       <p className="muted">{error instanceof Error ? error.message : String(error)}</p>
       {isForbidden && <p className="muted">{texts.askAdmin}</p>}
       {error instanceof ApiError && error.request_id && <p className="label mono">{error.request_id}</p>}
@@ -55,22 +70,68 @@ export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => vo
           <Button onClick={onRetry}>{texts.retry}</Button>
         </div>
       )}
+    </>
+  );
+}
+
+/** Takes the place of the page of a record that could not be loaded. It has the title of the page, and the id from the address. */
+function RecordFailure({ id, error, onRetry }: { id: string; error: unknown; onRetry: () => void }): ReactNode {
+  const texts = useTexts(TEXTS);
+  const open = useOpenOverlay();
+  const isMissing = error instanceof ApiError && error.status === 404;
+  if (!isMissing)
+    return (
+      <StateOfPage title={failureTitle(error, texts)}>
+        <FailureDetails error={error} onRetry={onRetry} />
+      </StateOfPage>
+    );
+  return (
+    <StateOfPage title={texts.missing}>
+      <CopyId id={id} />
+      <p className="muted">{texts.missingHint}</p>
+      {open && (
+        <StateActions>
+          <Button onClick={() => open('search')}>{texts.search}</Button>
+        </StateActions>
+      )}
+    </StateOfPage>
+  );
+}
+
+/** A state that takes the place of a whole page: its heading and its title. */
+export function StateOfPage({ title, children }: { title: string; children: ReactNode }): ReactNode {
+  useEffect(() => {
+    document.title = `${title} · Farthing`;
+  }, [title]);
+  return (
+    <div className={styles.empty} role="alert">
+      <h1>{title}</h1>
+      {children}
     </div>
   );
 }
 
-/** Shows an answer, or the state in which it is not there. */
+export function StateActions({ children }: { children: ReactNode }): ReactNode {
+  return <div className={styles.action}>{children}</div>;
+}
+
+/** Shows an answer, or the state in which it is not there. `record_id` is the record of a page of its own. */
 export function Loaded<Data>({
   query,
+  record_id,
   rows,
   children,
 }: {
   query: UseQueryResult<Data>;
+  record_id?: string;
   rows?: number;
   children: (data: Data) => ReactNode;
 }): ReactNode {
   if (query.data !== undefined) return children(query.data);
-  if (query.isError) return <Failure error={query.error} onRetry={() => void query.refetch()} />;
+  if (query.isError) {
+    const failure = { error: query.error, onRetry: () => void query.refetch() };
+    return record_id === undefined ? <Failure {...failure} /> : <RecordFailure id={record_id} {...failure} />;
+  }
   return <Loading {...(rows === undefined ? {} : { rows })} />;
 }
 
@@ -94,6 +155,8 @@ const TEXTS = defineTexts(
     failed: 'This could not be loaded',
     forbidden: 'Your role may not see this',
     missing: 'There is no such record here',
+    missingHint: 'It may be in another environment or company, or was deleted.',
+    search: 'Search…',
     askAdmin: 'An administrator of your company can change your role.',
     retry: 'Try again',
   },
@@ -103,6 +166,8 @@ const TEXTS = defineTexts(
       failed: 'Das konnte nicht geladen werden',
       forbidden: 'Ihre Rolle darf das nicht sehen',
       missing: 'Diesen Datensatz gibt es hier nicht',
+      missingHint: 'Er kann zu einer anderen Umgebung oder einem anderen Unternehmen gehören oder gelöscht sein.',
+      search: 'Suchen…',
       askAdmin: 'Eine Administratorin Ihres Unternehmens kann Ihre Rolle ändern.',
       retry: 'Noch einmal versuchen',
     },

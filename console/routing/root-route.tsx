@@ -1,9 +1,18 @@
 /** The root of all pages, and the page below which all pages of an environment stand. */
 import type { QueryClient } from '@tanstack/react-query';
-import { createRootRouteWithContext, createRoute, Outlet, redirect, retainSearchParams } from '@tanstack/react-router';
+import {
+  createRootRouteWithContext,
+  createRoute,
+  lazyRouteComponent,
+  notFound,
+  Outlet,
+  redirect,
+  retainSearchParams,
+} from '@tanstack/react-router';
 import { setEnvironment } from '../client/environment.ts';
 import { sessionQuery } from '../client/session.ts';
 import { Failure } from '../components/states.tsx';
+import { MissingPage, MissingPageAlone } from '../shell/missing-page.tsx';
 import { Shell } from '../shell/shell.tsx';
 import { compact, readOneOf, type SearchInput } from './search.ts';
 
@@ -16,7 +25,7 @@ export type EnvironmentSearch = { zone?: (typeof ZONES)[number] };
 export const rootRoute = createRootRouteWithContext<RouterContext>()({
   component: Outlet,
   errorComponent: ({ error }) => <Failure error={error} onRetry={() => location.reload()} />,
-  notFoundComponent: () => <Failure error={new Error(location.pathname)} />,
+  notFoundComponent: MissingPageAlone,
 });
 
 /** `/` leads to the environment that was open last, else the first one. */
@@ -30,6 +39,8 @@ export const startRoute = createRoute({
     const environment = session.environments.find(({ id }) => id === last) ?? session.environments[0];
     if (environment) throw redirect({ to: '/env/$environment_id', params: { environment_id: environment.id } });
   },
+  // A person whose roles allow to read has an environment.
+  component: lazyRouteComponent(() => import('../shell/no-role-page.tsx'), 'NoRolePage'),
 });
 
 const LAST_ENVIRONMENT = 'farthing.environment';
@@ -42,11 +53,13 @@ export const environmentRoute = createRoute({
   beforeLoad: async ({ context: { queries }, params, location: { href }, preload }) => {
     const session = await queries.ensureQueryData(sessionQuery);
     if (session === null) throw redirect({ to: '/sign-in', search: { to: href } });
-    if (!session.environments.some(({ id }) => id === params.environment_id)) throw redirect({ to: '/' });
+    if (session.environments.length === 0) throw redirect({ to: '/' });
+    if (!session.environments.some(({ id }) => id === params.environment_id)) throw notFound();
     // A link under the pointer is only prepared: the page that is open stays in its environment.
     if (preload) return;
     setEnvironment(params.environment_id);
     localStorage.setItem(LAST_ENVIRONMENT, params.environment_id);
   },
   component: Shell,
+  notFoundComponent: MissingPage,
 });

@@ -1,43 +1,26 @@
 /** The header: the path of the page, the search, the zone, the language and the theme. */
 import { Menu, UnstyledButton, useMantineColorScheme } from '@mantine/core';
 import { Link, useLocation, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
+import type { ReactNode } from 'react';
+import { useOpenOverlay } from '../components/overlays.ts';
 import { defineTexts, LANGUAGES, type Language, useLanguage, useTexts } from '../texts/texts.ts';
 import { useChooseLanguage } from './language.tsx';
 import { PLACE_TEXTS } from './place-texts.ts';
 import styles from './shell.module.css';
 
-const SearchPalette = lazy(async () => ({
-  default: (await import('../pages/search/search-palette.tsx')).SearchPalette,
-}));
 const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘K' : 'Ctrl K';
 
 export function Header(): ReactNode {
   const texts = useTexts(TEXTS);
-  const [isSearching, setSearching] = useState(false);
-  useEffect(() => {
-    const open = (event: KeyboardEvent) => {
-      if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
-        event.preventDefault();
-        setSearching(true);
-      }
-    };
-    addEventListener('keydown', open);
-    return () => removeEventListener('keydown', open);
-  }, []);
+  const open = useOpenOverlay();
   return (
     <header className={styles.header}>
       <Crumbs />
-      <button type="button" className={styles.find} onClick={() => setSearching(true)}>
+      <button type="button" className={styles.find} onClick={() => open?.('search')}>
         <span>{texts.search}</span>
         <kbd>{SHORTCUT}</kbd>
       </button>
       <Preferences />
-      {isSearching && (
-        <Suspense>
-          <SearchPalette onClose={() => setSearching(false)} />
-        </Suspense>
-      )}
     </header>
   );
 }
@@ -64,6 +47,7 @@ function Preferences(): ReactNode {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const { zone } = useSearch({ from: '/env/$environment_id' });
   const navigate = useNavigate();
+  const open = useOpenOverlay();
   const chosen = (is: boolean) => (is ? '✓' : undefined);
   return (
     <Menu position="bottom-end">
@@ -99,6 +83,10 @@ function Preferences(): ReactNode {
             {texts[scheme]}
           </Menu.Item>
         ))}
+        <Menu.Divider />
+        <Menu.Item rightSection={<kbd>?</kbd>} onClick={() => open?.('keys')}>
+          {texts.keys}
+        </Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );
@@ -113,6 +101,7 @@ const TEXTS = defineTexts(
     browserZone: 'Zone of this browser',
     language: 'Language',
     theme: 'Theme',
+    keys: 'Keys…',
     auto: 'As the system',
     light: 'Light',
     dark: 'Dark',
@@ -126,6 +115,7 @@ const TEXTS = defineTexts(
       browserZone: 'Zone dieses Browsers',
       language: 'Sprache',
       theme: 'Farben',
+      keys: 'Tasten…',
       auto: 'Wie das System',
       light: 'Hell',
       dark: 'Dunkel',

@@ -1,13 +1,12 @@
 import { Menu, UnstyledButton } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
 import { Link, type LinkProps, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { deleteSession, type SessionEnvironment, useSession } from '../client/session.ts';
-import { Confirm } from '../components/confirm.tsx';
+import type { SessionEnvironment } from '../client/session.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Mark } from './mark.tsx';
 import { PLACE_TEXTS } from './place-texts.ts';
 import styles from './shell.module.css';
+import { SignOut } from './sign-out.tsx';
 
 type Place = { readonly key: keyof typeof PLACE_TEXTS.en; readonly to: LinkProps['to'] };
 type Group = { readonly key: keyof typeof GROUP_NAMES | null; readonly places: readonly Place[] };
@@ -73,7 +72,7 @@ export function Navigation({ environment, environments }: NavigationProps): Reac
         ))}
         <div className={styles.last}>
           <PlaceLink place={{ key: 'settings', to: '/env/$environment_id/settings' }} />
-          <SignOut />
+          <SignOut className={styles.place} />
         </div>
       </div>
     </nav>
@@ -125,52 +124,6 @@ function EnvironmentSwitch({ environment, environments }: NavigationProps): Reac
   );
 }
 
-function SignOut(): ReactNode {
-  const texts = useTexts(TEXTS);
-  const { user } = useSession();
-  const [isAsking, setAsking] = useState(false);
-  const signOut = useMutation({
-    mutationFn: deleteSession,
-    // A full load leaves nothing of the tenant in memory, and the names of opened records end with the session.
-    onSuccess: () => {
-      sessionStorage.clear();
-      location.assign('/sign-in');
-    },
-  });
-  return (
-    <>
-      <button
-        type="button"
-        className={styles.place}
-        onClick={() => (user.email === null ? setAsking(true) : signOut.mutate())}
-      >
-        {texts.signOut}
-      </button>
-      {isAsking && (
-        <Confirm
-          title={texts.signOutTitle}
-          action={texts.signOut}
-          isDangerous
-          onConfirm={() => signOut.mutateAsync()}
-          onClose={() => setAsking(false)}
-        >
-          <p>{texts.noSignIn}</p>
-          <p>
-            <Link
-              from="/env/$environment_id"
-              to="/env/$environment_id/settings"
-              search={(old) => ({ ...old, tab: 'account' })}
-              onClick={() => setAsking(false)}
-            >
-              {texts.setSignIn}
-            </Link>
-          </p>
-        </Confirm>
-      )}
-    </>
-  );
-}
-
 const GROUP_NAMES = { pricing: 'Pricing', billing: 'Billing', connect: 'Connect' };
 
 const TEXTS = defineTexts(
@@ -178,10 +131,6 @@ const TEXTS = defineTexts(
     ...GROUP_NAMES,
     navigation: 'Main',
     menu: 'Menu',
-    signOut: 'Sign out',
-    signOutTitle: 'Sign out for good?',
-    noSignIn: 'You came by the one-time link and have no e-mail and password yet. After this you cannot sign in again.',
-    setSignIn: 'Set e-mail and password',
     switchFrom: 'Switch the environment:',
   },
   {
@@ -191,11 +140,6 @@ const TEXTS = defineTexts(
       pricing: 'Preise',
       billing: 'Abrechnung',
       connect: 'Anbindung',
-      signOut: 'Abmelden',
-      signOutTitle: 'Endgültig abmelden?',
-      noSignIn:
-        'Sie kamen über den Einmal-Link und haben noch keine E-Mail und kein Passwort. Danach können Sie sich nicht mehr anmelden.',
-      setSignIn: 'E-Mail und Passwort festlegen',
       switchFrom: 'Umgebung wechseln:',
     },
   },

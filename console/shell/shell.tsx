@@ -7,6 +7,7 @@ import { defineTexts, useTexts } from '../texts/texts.ts';
 import { EnvironmentBand } from './environment-band.tsx';
 import { Header } from './header.tsx';
 import { Navigation } from './navigation.tsx';
+import { Overlays } from './overlays.tsx';
 import styles from './shell.module.css';
 
 const BROWSER_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -27,19 +28,21 @@ export function Shell(): ReactNode {
   }, [pathname]);
   return (
     <ZoneContext value={zone === 'browser' ? BROWSER_ZONE : 'UTC'}>
-      <div className={styles.screen} data-environment={environment.test_clock_id ? 'clock' : environment.type}>
-        <a href="#page" className={styles.skip}>
-          {texts.skip}
-        </a>
-        <EnvironmentBand environment={environment} />
-        <Navigation environment={environment} environments={session.environments} />
-        <div className={styles.content}>
-          <Header />
-          <main id="page" ref={main} tabIndex={-1} className={styles.main}>
-            <Outlet />
-          </main>
+      <Overlays>
+        <div className={styles.screen} data-environment={environment.test_clock_id ? 'clock' : environment.type}>
+          <a href="#page" className={styles.skip}>
+            {texts.skip}
+          </a>
+          <EnvironmentBand environment={environment} />
+          <Navigation environment={environment} environments={session.environments} />
+          <div className={styles.content}>
+            <Header />
+            <main id="page" ref={main} tabIndex={-1} className={styles.main}>
+              <Outlet />
+            </main>
+          </div>
         </div>
-      </div>
+      </Overlays>
     </ZoneContext>
   );
 }

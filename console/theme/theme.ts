@@ -17,12 +17,17 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     TextInput: { defaultProps: { size: 'sm' } },
+    Checkbox: { defaultProps: { iconColor: 'var(--paper)' } },
+    Radio: { defaultProps: { iconColor: 'var(--paper)' } },
     Select: { defaultProps: { size: 'sm', checkIconPosition: 'right' } },
     Modal: { defaultProps: { centered: true, transitionProps: { duration: 120 }, radius: 'lg' } },
     // A `header` inside a dialogue would be a second banner of the document.
     ModalHeader: { defaultProps: { component: 'div' } },
     Menu: { defaultProps: { transitionProps: { duration: 120 } } },
-    Tooltip: { defaultProps: { openDelay: 300, multiline: true, maw: 320 } },
+    // The reason of a blocked action is also for the keyboard and for touch.
+    Tooltip: {
+      defaultProps: { openDelay: 300, multiline: true, maw: 320, events: { hover: true, focus: true, touch: true } },
+    },
   },
 });
 

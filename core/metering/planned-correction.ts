@@ -1,6 +1,6 @@
 /**
- * A correction of an event that is not requested yet (docs/rules/events.md, "What a correction would change"). Usage is read from raw
- * events with the corrected content in place of the current one, so that every aggregation and every price counts it exactly.
+ * A correction of an event that is not requested yet (docs/rules/events.md, "What a correction would change"). Usage is read
+ * with the corrected content in place of the current one, so that every aggregation and every price counts it exactly.
  */
 import type { Scope } from '../foundation/scope.ts';
 import type { Microseconds } from '../foundation/time/instant.ts';
@@ -24,6 +24,8 @@ export type PlannedCorrection = Scope & {
   readonly after: CorrectedEvent | null;
   /** Position of the accepted event in the log, which the correction retains. */
   readonly log_position: { readonly partition: number; readonly offset: number };
+  /** Number of requested corrections of the event at the time of the plan. */
+  readonly correction_count: number;
 };
 
 /** Events that a usage query reads. */

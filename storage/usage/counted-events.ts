@@ -1,16 +1,19 @@
 /** Decides which stored events a usage query counts. */
 import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
-import type { PositionedRawEvent, RawEvent } from '../events/raw-events.ts';
+import type { LogPosition, RawEvent } from '../events/raw-events.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { KeyedEvent, MeterUsageQuery } from './usage-query.ts';
 
 /** Offsets up to which the events of a partition are counted. */
-type CountedUntil = { readonly snapshot: Snapshot; readonly stop: ReadonlyMap<number, bigint> | undefined };
+export type CountedUntil = { readonly snapshot: Snapshot; readonly stop: ReadonlyMap<number, bigint> | undefined };
+
+/** Event with its place in the log. */
+export type LoggedEvent = RawEvent & { readonly log_position: Pick<LogPosition, 'partition' | 'offset'> };
 
 /** Whether a query counts an event, if the meter accepts it. */
 export function isInQuery(
   read_plan: CountedUntil & { readonly query: MeterUsageQuery; readonly meter: CompiledMeter },
-  event: PositionedRawEvent,
+  event: LoggedEvent,
 ): boolean {
   const { query, meter } = read_plan;
   const isInRange = event.timestamp_us >= query.start_us && event.timestamp_us < query.end_us;
@@ -21,7 +24,7 @@ export function isInQuery(
   );
 }
 
-export function isBefore({ snapshot, stop }: CountedUntil): (event: PositionedRawEvent) => boolean {
+export function isBefore({ snapshot, stop }: CountedUntil): (event: Pick<LoggedEvent, 'log_position'>) => boolean {
   const before = stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before;
   return ({ log_position }) => BigInt(log_position.offset) < (before.get(log_position.partition) ?? 0n);
 }

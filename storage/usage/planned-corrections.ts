@@ -4,6 +4,7 @@ import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
 import { correctEvents, isTouched, type PlannedCorrection } from '../../core/metering/planned-correction.ts';
 import type { RawEvent, RawEventsQuery } from '../events/raw-events.ts';
 import type { Stores } from '../foundation/stores.ts';
+import { type CountedUntil, isInQuery, type LoggedEvent } from './counted-events.ts';
 import type { MeterUsageQuery } from './usage-query.ts';
 
 type CorrectableRead = {
@@ -30,4 +31,20 @@ export function applyPlannedCorrection(
   if (correction === null) return events;
   const { external_customer_ids } = read.query;
   return correctEvents(events, correction, { event_name, external_customer_ids, ranges, sources, before });
+}
+
+/** Events that leave a query, and events that it counts in addition. */
+export type EventChange = { readonly removed: readonly LoggedEvent[]; readonly added: readonly LoggedEvent[] };
+
+/** Lists the contents of a corrected event that the query counts. */
+export function listChangedEvents(
+  { before, after, log_position }: PlannedCorrection,
+  read: CountedUntil & { readonly query: MeterUsageQuery; readonly meter: CompiledMeter },
+): EventChange {
+  const listCounted = (content: PlannedCorrection['before']) =>
+    [content].flatMap((event) => event ?? []).map((event) => ({ ...event, log_position }));
+  return {
+    removed: listCounted(before).filter((event) => isInQuery(read, event)),
+    added: listCounted(after).filter((event) => isInQuery(read, event)),
+  };
 }

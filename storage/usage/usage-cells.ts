@@ -1,6 +1,5 @@
 /** Gathers the cells of a query: merged partials of the pre-aggregated rows, and of the raw rows. */
 
-import type { Scope } from '../../core/foundation/scope.ts';
 import { type Microseconds, toUs, US_PER_DAY, US_PER_SECOND } from '../../core/foundation/time/instant.ts';
 import {
   planRawBucket,
@@ -10,20 +9,11 @@ import {
   useEdgeBuckets,
 } from '../../core/metering/analytics/segments.ts';
 import { US_BY_ROW_SIZE } from '../../core/metering/bucket-size.ts';
-import type { CompiledMeter } from '../../core/metering/compiled-meter.ts';
-import { EventCells } from '../../core/metering/event-cells.ts';
 import type { UsageCell } from '../../core/metering/usage.ts';
-import { checkCells, checkGroups, readWithin, runAsSmall } from '../concurrency/query-bounds.ts';
-import { TimeSlicer } from '../concurrency/time-slicer.ts';
-import {
-  type LogPosition,
-  type PositionedRawEvent,
-  type RawEvent,
-  type RawEventsQuery,
-  streamRawEvents,
-} from '../events/raw-events.ts';
+import { runAsSmall } from '../concurrency/query-bounds.ts';
+import type { LogPosition } from '../events/raw-events.ts';
 import type { Stores } from '../foundation/stores.ts';
-import { type PartitionProgress } from '../progress/partition-progress.ts';
+import type { PartitionProgress } from '../progress/partition-progress.ts';
 import { loadSharedProgress } from '../progress/slices.ts';
 import { canBatch, hasDistinctRows, isCacheable, loadBatchedCells } from './batched-cells.ts';
 import {
@@ -37,28 +27,13 @@ import {
   type StoredCells,
 } from './bucket-cells.ts';
 import { toOpenQueryKey } from './cached-usage.ts';
-import { buildEventFilter, chooseEarlierOffsets, chooseKey, isBefore, isInQuery } from './counted-events.ts';
+import { chooseKey, isBefore, isInQuery } from './counted-events.ts';
 import { loadEventsOutside } from './outside-events.ts';
-import { applyPlannedCorrection } from './planned-corrections.ts';
-import type { Certainty, Snapshot } from './snapshot.ts';
+import { type EventChange, findTouchingCorrection, listChangedEvents } from './planned-corrections.ts';
+import { aggregateEvents, BATCHED_CUSTOMERS_MAX, loadRawCells, type UsageReadPlan } from './raw-cells.ts';
+import type { Certainty } from './snapshot.ts';
 import { canSubtract, subtractCells, toUsageCell } from './subtract-cells.ts';
 import type { ClippedRanges, KeyedEvent, MeterUsageQuery } from './usage-query.ts';
-
-export type UsageReadPlan = {
-  stores: Stores;
-  scope: Scope;
-  query: MeterUsageQuery;
-  meter: CompiledMeter;
-  meter_version: number;
-  grid: { timezone: string; billing_anchor: number | null };
-  stop: ReadonlyMap<number, bigint> | undefined;
-  plan: SegmentPlan;
-  snapshot: Snapshot;
-  /** Progress of the snapshot, present only if the meter's version was read at the same moment. The usage cache may answer only then. */
-  progress: readonly PartitionProgress[] | undefined;
-  /** False if no event of the environment was corrected before the snapshot. */
-  has_corrections: boolean;
-};
 
 export type CellsRead = {
   readonly cells: readonly UsageCell[];
@@ -134,32 +109,46 @@ async function loadClippedCells(read_plan: UsageReadPlan): Promise<UsageCell[]> 
   });
 }
 
+/** Loads the cells as if one event had not been sent, or as if a planned correction had taken effect. */
 async function loadWholeCells(read_plan: UsageReadPlan): Promise<CellsRead> {
-  return read_plan.query.without ? loadCellsWithout(read_plan, read_plan.query.without) : loadCountedCells(read_plan);
+  const { without } = read_plan.query;
+  if (without) {
+    const counted_plan = { ...read_plan, query: { ...read_plan.query, without: undefined } };
+    const removed = [without].filter((event) => isInQuery(counted_plan, event));
+    return loadChangedCells(read_plan, counted_plan, { removed, added: [] });
+  }
+  const correction = findTouchingCorrection(read_plan);
+  if (correction === null) return loadCountedCells(read_plan);
+  const counted_plan = { ...read_plan, stores: { ...read_plan.stores, planned_correction: undefined } };
+  return loadChangedCells(read_plan, counted_plan, listChangedEvents(correction, read_plan));
 }
 
 /**
- * Loads the cells as if one event had not been sent. The event is subtracted from fields that add up. For any other field its base bucket
- * is read from raw rows, which are few.
+ * Loads the cells of changed events; `counted_plan` is the query without the change. Fields that add up are taken from the rows, and the
+ * events are subtracted and added. For any other field the base buckets of the events are read from raw rows, which are few.
  */
-async function loadCellsWithout(read_plan: UsageReadPlan, event: PositionedRawEvent): Promise<CellsRead> {
-  const { query, meter, plan } = read_plan;
-  const counted_plan = { ...read_plan, query: { ...query, without: undefined } };
-  if (!isInQuery(counted_plan, event)) return loadCountedCells(counted_plan);
+async function loadChangedCells(
+  read_plan: UsageReadPlan,
+  counted_plan: UsageReadPlan,
+  { removed, added }: EventChange,
+): Promise<CellsRead> {
+  const { query, meter } = read_plan;
+  if (removed.length + added.length === 0) return loadCountedCells(counted_plan);
   if (!canSubtract(meter)) {
     const size = US_BY_ROW_SIZE[meter.base_size];
-    const without_plan = { ...read_plan, plan: planRawBucket(plan, { at_us: event.timestamp_us, size, ...query }) };
-    return {
-      cells: await loadCellsWithRaw(without_plan, false),
-      raw_ranges: without_plan.plan.raw_ranges,
-      certainty: 'open',
-    };
+    const plan = [...removed, ...added].reduce(
+      (planned, { timestamp_us: at_us }) => planRawBucket(planned, { ...query, at_us, size }),
+      read_plan.plan,
+    );
+    const cells = await loadCellsWithRaw({ ...read_plan, plan }, false);
+    return { cells, raw_ranges: plan.raw_ranges, certainty: 'open' };
   }
-  const [{ cells, ...read }, taken] = await Promise.all([
+  const [{ cells, ...read }, taken, given] = await Promise.all([
     loadCountedCells(counted_plan),
-    aggregateEvents(counted_plan, () => [event]),
+    aggregateEvents(counted_plan, () => removed),
+    aggregateEvents(counted_plan, () => added),
   ]);
-  return { ...read, cells: subtractCells(cells, taken) };
+  return { ...read, cells: subtractCells([...cells, ...given], taken) };
 }
 
 async function loadCountedCells(read_plan: UsageReadPlan): Promise<CellsRead> {
@@ -228,7 +217,6 @@ async function subtractOutside(
 
 /** Limit of the time outside a range that ends now: the events in it are few only if this time is short. */
 const SHORT_US = 120 * US_PER_SECOND;
-const BATCHED_CUSTOMERS_MAX = 20;
 /** Maximum number of counted events at the edges for which the raw events are read by a statement that concurrent queries share. */
 const EDGE_EVENTS_MAX = 2_000;
 
@@ -311,27 +299,6 @@ function toBucketQuery({ scope, meter, meter_version, query, plan }: UsageReadPl
   return { ...bucket_query, extra_uniques: [], running_uniques };
 }
 
-/** Converts a plan to a query of the raw rows that it reads one by one. */
-export function toRawEventsQuery({
-  scope,
-  query,
-  meter,
-  plan,
-  snapshot,
-  stop,
-  has_corrections,
-}: UsageReadPlan): RawEventsQuery {
-  return {
-    ...scope,
-    event_name: meter.event_name,
-    ...(query.external_customer_ids === null ? {} : { external_customer_ids: query.external_customer_ids }),
-    ...(query.only?.sources ? { sources: query.only.sources } : {}),
-    ranges: plan.raw_ranges,
-    has_corrections,
-    before: stop ? chooseEarlierOffsets(snapshot.before, stop) : snapshot.before,
-  };
-}
-
 function toExtraUniques(cell: UsageCell): ExtraUniques {
   return {
     segment_us: cell.segment_us,
@@ -340,61 +307,4 @@ function toExtraUniques(cell: UsageCell): ExtraUniques {
     customer: cell.key,
     values: cell.bucket.uniques,
   };
-}
-
-function createEventCells({ query, meter, plan, grid }: UsageReadPlan): EventCells<RawEvent> {
-  return new EventCells<RawEvent>({
-    meter,
-    plan,
-    grid,
-    passes: buildEventFilter(query),
-    key_of: chooseKey(query),
-  });
-}
-
-async function loadRawCells(read_plan: UsageReadPlan, hasFewEvents = false): Promise<UsageCell[]> {
-  const events = hasFewEvents || read_plan.query.is_of_many ? await loadFewRawEvents(read_plan) : null;
-  const corrected = events && (() => applyPlannedCorrection(events, read_plan, toRawEventsQuery(read_plan)));
-  if (corrected) return aggregateEvents(read_plan, corrected, true);
-  const raw_query = { ...toRawEventsQuery(read_plan), signal: read_plan.query.bounds?.signal };
-  const stream = () => streamRawEvents(read_plan.stores.clickhouse, raw_query);
-  return aggregateEvents(read_plan, () => applyPlannedCorrection(stream(), read_plan, raw_query));
-}
-
-/** Reads the events that `streamRawEvents` would return, by one statement for all concurrent callers; null if there are too many. */
-async function loadFewRawEvents(read_plan: UsageReadPlan): Promise<PositionedRawEvent[] | null> {
-  const { external_customer_ids, bounds, only } = read_plan.query;
-  if (external_customer_ids === null || external_customer_ids.length > BATCHED_CUSTOMERS_MAX) return null;
-  const events = await loadEventsOutside(read_plan.stores.clickhouse, {
-    ...read_plan.scope,
-    event_name: read_plan.meter.event_name,
-    external_customer_ids,
-    ranges: read_plan.plan.raw_ranges,
-    bounds,
-    has_corrections: read_plan.has_corrections,
-  });
-  const isCounted = isBefore(read_plan);
-  return events && events.filter((event) => isCounted(event) && (only?.sources?.includes(event.source) ?? true));
-}
-
-/** Aggregates events. `events` is called again if the query is not small. */
-async function aggregateEvents(
-  read_plan: UsageReadPlan,
-  events: () => AsyncIterable<RawEvent> | Iterable<RawEvent>,
-  is_loaded = false,
-): Promise<UsageCell[]> {
-  const { scope, query, meter } = read_plan;
-  const { bounds } = query;
-  return readWithin({ tenant_id: scope.tenant_id, bounds, is_loaded }, meter, async (work) => {
-    const slicer = new TimeSlicer(bounds?.asker);
-    const gathering = createEventCells(read_plan);
-    for await (const event of events()) {
-      if (!work.maySpend(event.length)) return undefined;
-      gathering.add(event);
-      if (bounds) checkCells(gathering.size);
-      if (bounds && query.is_grouped) checkGroups(gathering.keys);
-      if (slicer.isOver()) await slicer.next(bounds?.signal);
-    }
-    return gathering.all();
-  });
 }

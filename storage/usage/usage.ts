@@ -35,9 +35,9 @@ import { currentRecorder } from '../postgres/interceptors/dependency-recorder.ts
 import { type PartitionProgress, toOffsetsText } from '../progress/partition-progress.ts';
 import { type CurrentCounting, isSameCounter, loadCurrentCounting } from './counter.ts';
 import type { UsageResult } from './live-usage.ts';
-import { findTouchingCorrection } from './planned-corrections.ts';
+import { toRawEventsQuery, type UsageReadPlan } from './raw-cells.ts';
 import { type Doubt, readConsistently, type Snapshot, type SnapshotRead } from './snapshot.ts';
-import { type CellsRead, cacheRead, loadUsageCells, toRawEventsQuery, type UsageReadPlan } from './usage-cells.ts';
+import { type CellsRead, cacheRead, loadUsageCells } from './usage-cells.ts';
 import { getUsageFeed } from './usage-feed.ts';
 import { countAnswer } from './usage-metrics.ts';
 import type { ClippedRanges, MeterUsageQuery } from './usage-query.ts';
@@ -138,11 +138,10 @@ async function buildCounting({
   counted_by: { counter },
 }: UsageReadContext): Promise<UsageCounting> {
   const meter = compiled(counter.definition);
-  const isCorrected = findTouchingCorrection({ stores, scope, query, meter }) !== null;
   return {
     read_plan: { stores, scope, meter, meter_version: counter.version, grid: toGrid(query), stop: counter.stop },
     parts: await planParts(meter, query),
-    wants_raw: !counter.has_buckets || query.only !== undefined || query.key_of !== undefined || isCorrected,
+    wants_raw: !counter.has_buckets || query.only !== undefined || query.key_of !== undefined,
   };
 }
 

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { KEY_EFFECTS, KEY_NAMES, KEY_ROWS } from '../../console/shell/keys.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PICTURE_BYTES_MAX = 250 * 1024;
@@ -17,6 +18,16 @@ describe('documents of the console', () => {
     const paths = pages.flatMap((file) => [...read(file).matchAll(/^ {2}path: '([^']+)'/gm)].map(([, path]) => path!));
     expect(paths).to.have.length.greaterThan(20);
     expect(listed.sort()).to.deep.equal(paths.sort());
+  });
+
+  it('docs/console.md lists the keys of the list that `?` opens', () => {
+    const table = /^## Keys$(.*?)^## /ms.exec(read('docs/console.md'))![1]!;
+    const [, , ...rows] = table.split('\n').filter((line) => line.startsWith('|'));
+    const expected = KEY_ROWS.map(({ keys, effect }) => {
+      const names = keys.map((key) => `\`${KEY_NAMES.en[key]}\``).join(', ');
+      return `| ${names} | ${KEY_EFFECTS.en[effect]} |`;
+    });
+    expect(rows).to.deep.equal(expected);
   });
 
   it('each link to a file in the README and in docs/console.md exists', () => {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { formatExact, formatExactValue, parseEvents, parseExact } from '../../console/client/exact-json.ts';
 import {
   addToTail,
   buildListFilters,
@@ -9,7 +10,6 @@ import {
   joinRows,
   parsePropertyFilter,
 } from '../../console/pages/events/event-rows.ts';
-import { formatExact, formatExactValue, parseExact } from '../../console/pages/events/exact-json.ts';
 
 function buildRow(id: string): EventRow {
   const at = '2026-11-01T00:00:00Z';
@@ -90,6 +90,16 @@ describe('console: exact JSON', () => {
     it(`keeps every digit of ${text}`, () => {
       expect(formatExact(parseExact(text))).to.equal(text);
     });
+
+  it('keeps the digits of the properties of events, and reads other numbers', () => {
+    const text =
+      '{"items":[{"count":12,"properties":{"n":9007199254740993,"rate":[0.1234567890123456789]}}],"more":2.5}';
+    const parsed = parseEvents(text) as { items: { count: number; properties: Record<string, unknown> }[] };
+    expect(parsed).to.deep.include({ more: 2.5 });
+    expect(parsed.items[0]!.count).to.equal(12);
+    expect(formatExact(parsed)).to.equal(text);
+    expect(formatProperties(parsed.items[0]!.properties)).to.equal('n=9007199254740993 rate=[0.1234567890123456789]');
+  });
 
   it('refuses text that is no JSON', () => {
     for (const text of ['{', '{"a":01}', '{"a":1,}']) expect(() => parseExact(text)).to.throw(SyntaxError);

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
+import { formatExact, parseEvents } from '../../console/client/exact-json.ts';
 import { quoteShell } from '../../console/client/shell-quote.ts';
 import {
   buildSampleEvent,
@@ -8,7 +9,12 @@ import {
   COMMANDS,
   misspell,
 } from '../../console/pages/first-bill/commands.ts';
-import { advanceTarget, monthStart, repeatMonthly } from '../../console/pages/first-bill/plan-year.ts';
+import {
+  advanceTarget,
+  type CopiedEvent,
+  monthStart,
+  repeatMonthly,
+} from '../../console/pages/first-bill/plan-year.ts';
 import { deriveProgress, isStepOpen, measureArrival, STEPS } from '../../console/pages/first-bill/progress.ts';
 import { resolveRefs } from '../../console/pages/first-bill/resolve-refs.ts';
 import { TEMPLATE_KEYS, TEMPLATES } from '../../console/pages/first-bill/templates.ts';
@@ -183,6 +189,13 @@ describe('the year', () => {
       { ...copied, event_id: `${id}-month-3`, timestamp: '2026-03-31T10:30:00.000Z' },
     ]);
     expect(JSON.stringify(copies)).not.to.include(received_at);
+  });
+
+  it('copies the digits of numbers that a floating-point number would lose', () => {
+    const properties = '{"units":9007199254740993,"rate":0.1234567890123456789}';
+    const text = `[{"id":"e1","event_name":"call","external_customer_id":"acme","timestamp":"2026-10-31T10:30:00Z","properties":${properties}}]`;
+    const copies = repeatMonthly(parseEvents(text) as CopiedEvent[], monthStart(new Date('2026-01-15T00:00:00Z')), 2);
+    expect(formatExact(copies).split(properties)).to.have.length(3);
   });
 
   it('advances to the end of a month and beyond the rest of its draft', () => {

@@ -18,6 +18,7 @@ import {
   listMonths,
   toMonthBounds,
 } from '../../console/pages/invoices/invoice.ts';
+import { formatLineReason } from '../../console/pages/invoices/line-reason.ts';
 import { checkEvent, checkInvoice } from '../../console/pages/invoices/proof/check-proof.ts';
 import { explainLine, toReadablePrice } from '../../console/pages/invoices/thread/explain-line.ts';
 import { formatTimes, shortenHash } from '../../console/pages/invoices/thread/thread-figures.ts';
@@ -200,6 +201,33 @@ describe('the sum behind a line', () => {
     ]);
     expect([shortenHash('0123456789abcdef'), shortenHash('abc')]).to.deep.equal(['0123…cdef', 'abc']);
   });
+});
+
+describe('the reason of a line', () => {
+  const CASES: [Parameters<typeof formatLineReason>[0], string | null, string | null][] = [
+    [{}, null, null],
+    [null, null, null],
+    [
+      { kind: 'true_up', of_term: { used: '40', committed: '100' } },
+      'shortfall of the commitment; $40.00 of $100.00 were used',
+      'Fehlbetrag zur Zusage; genutzt wurden 40,00 $ von 100,00 $',
+    ],
+    [
+      { kind: 'late_events', less: { amount: '1234.5', invoiced: 'by_other_invoices' } },
+      'events that came after the invoice of their period was final; less $1,234.50 that other invoices have charged',
+      'Ereignisse, die nach der endgültigen Rechnung ihres Zeitraums kamen; abzüglich 1.234,50 $, die andere Rechnungen berechnet haben',
+    ],
+    [
+      { kind: null, less: { amount: '1', invoiced: 'before_period_end' } },
+      'less $1.00 that was invoiced before the end of the period',
+      'abzüglich 1,00 $, die vor dem Ende des Zeitraums berechnet wurden',
+    ],
+  ];
+  for (const [fields, english, german] of CASES)
+    it(`is made from ${JSON.stringify(fields)} in both languages`, () => {
+      expect(formatLineReason(fields, 'en', 'usd')).to.equal(english);
+      expect(formatLineReason(fields, 'de', 'usd')?.replaceAll(/\s/g, ' ') ?? null).to.equal(german);
+    });
 });
 
 describe('a proof in the browser', () => {

@@ -1,7 +1,11 @@
 import { expect } from 'chai';
 import { filterActions, isNamed } from '../../console/pages/search/actions.ts';
 import { addRecent, groupHits, type SearchHit, toRecordPath } from '../../console/pages/search/hits.ts';
-import { toStatusWord } from '../../console/pages/search/status-word.ts';
+import { STATUS_TEXTS, toStatusWord } from '../../console/pages/search/status-word.ts';
+import { WALLET_STATUSES } from '../../core/credits/wallet/record.ts';
+import { CREDIT_NOTE_STATUSES } from '../../core/invoicing/credit-note/record.ts';
+import { INVOICE_STATUSES, PAYMENT_STATUSES } from '../../core/invoicing/invoice/record.ts';
+import { SUBSCRIPTION_STATUSES } from '../../core/subscriptions/record.ts';
 
 const hit = (kind: SearchHit['kind'], id: string): SearchHit => ({
   kind,
@@ -62,7 +66,19 @@ describe('search of the console', () => {
 
   it('names a status only where it says something', () => {
     expect(toStatusWord('published')).to.equal(null);
-    expect(toStatusWord('PAYMENT_FAILED')).to.equal('Payment failed');
+    expect(toStatusWord('PARTIALLY_REFUNDED')).to.equal('Partially refunded');
+    expect(toStatusWord('PARTIALLY_REFUNDED', STATUS_TEXTS.de)).to.equal('Teilweise erstattet');
+    expect(toStatusWord('of_a_later_version')).to.equal('of_a_later_version');
     expect(toStatusWord(null)).to.equal(null);
+  });
+
+  it('has a word for each status of a record that the search finds', () => {
+    const statuses = [
+      ...[SUBSCRIPTION_STATUSES, INVOICE_STATUSES, PAYMENT_STATUSES, WALLET_STATUSES, CREDIT_NOTE_STATUSES].flat(),
+      'archived',
+      'deleted',
+    ];
+    const unknown = statuses.map((status) => status.toLowerCase()).filter((status) => toStatusWord(status) === status);
+    expect(unknown).to.deep.equal([]);
   });
 });

@@ -1,6 +1,7 @@
 /** The forms of the settings as records of the API, and the words of sessions and webhooks. */
 import { expect } from 'chai';
 import { nameBrowser } from '../../console/pages/settings/name-browser.ts';
+import { describeRole, nameRole, ROLE_TEXTS } from '../../console/pages/settings/role-texts.ts';
 import {
   fillSeller,
   findDraftField,
@@ -13,6 +14,7 @@ import {
   toWholeNumber,
 } from '../../console/pages/settings/setting-records.ts';
 import { deriveEndpointState, formatAnswer, groupEventNames } from '../../console/pages/webhooks/webhook-records.ts';
+import { ROLES } from '../../core/foundation/access/role.ts';
 
 const tenant = {
   name: 'Orchard Works',
@@ -32,6 +34,15 @@ const pdf: PdfConfig = {
 };
 
 describe('settings of the console', () => {
+  it('names and describes each role of the API in each language', () => {
+    for (const language of ['en', 'de'] as const)
+      for (const role of ROLES) {
+        expect(ROLE_TEXTS[language], `${language} ${role.id}`).to.have.property(role.id);
+        expect(describeRole(ROLE_TEXTS[language], { ...role, description: '' }), role.id).to.not.equal('');
+      }
+    expect(nameRole(ROLE_TEXTS.de, { id: 'auditor', name: 'Auditor' })).to.equal('Auditor');
+  });
+
   it('turns the records into a form and back without a change', () => {
     const draft = toCompanyDraft(tenant, pdf);
     expect(toPdfConfig(draft)).to.deep.equal(pdf);

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import {
   countDaysLeft,
+  findOwnDescription,
   isMoneyWallet,
   listBalanceSteps,
   sortLots,
@@ -8,6 +9,14 @@ import {
 } from '../../console/pages/wallets/wallet.ts';
 
 describe('wallets of the console', () => {
+  it('shows the description of a person, not the English one that the service writes', () => {
+    const find = (transaction_reason: 'INVOICE_PAYMENT' | 'MANUAL_BALANCE_DEBIT', description: string | null) =>
+      findOwnDescription({ transaction_reason, description } as never);
+    expect(find('INVOICE_PAYMENT', 'Payment of invoice INV-1')).to.equal(null);
+    expect(find('MANUAL_BALANCE_DEBIT', 'Goodwill')).to.equal('Goodwill');
+    expect(find('MANUAL_BALANCE_DEBIT', '')).to.equal(null);
+  });
+
   it('draws the balance as steps, oldest first, without movements that have not happened', () => {
     const move = (at: string, before: string, after: string, transaction_status: 'completed' | 'pending') => ({
       created_at: at,

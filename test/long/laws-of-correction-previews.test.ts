@@ -14,6 +14,10 @@ const AGGREGATIONS = {
   unique: { type: 'COUNT_UNIQUE', field: 'n' },
   latest: { type: 'LATEST', field: 'n' },
   hourly: { type: 'MAX', field: 'n', bucket_size: 'HOUR' },
+  average: { type: 'AVG', field: 'n' },
+  weighted: { type: 'WEIGHTED_SUM', field: 'n' },
+  multiplied: { type: 'SUM_WITH_MULTIPLIER', field: 'n', multiplier: '3' },
+  grouped: { type: 'MAX', field: 'n', bucket_size: 'DAY', group_by: 'k' },
 } as const;
 const CUSTOMERS = ['final', 'draft'] as const;
 /** January is over and invoiced, February runs. */
@@ -42,6 +46,10 @@ describe('previews of corrections', function () {
       usage('unique', '1', { billing_model: 'PACKAGE', transform_quantity: { divide_by: 2 } }),
       usage('latest', '0.01'),
       usage('hourly', '0.2'),
+      usage('average', '0.7'),
+      usage('weighted', '0.03'),
+      usage('multiplied', '0.05'),
+      usage('grouped', '0.4'),
     ]);
   });
   after(() => world.stop());
@@ -51,6 +59,7 @@ describe('previews of corrections', function () {
     day: fc.constantFrom(...DAYS),
     hour: fc.integer({ min: 0, max: 3 }),
     n: fc.integer({ min: 0, max: 40 }),
+    k: fc.constantFrom('a', 'b'),
   });
   type Drawn = typeof content extends fc.Arbitrary<infer One> ? One : never;
   const timeline = fc.record({
@@ -58,11 +67,11 @@ describe('previews of corrections', function () {
     corrections: fc.array(fc.record({ at: fc.nat(100), to: fc.option(content) }), { minLength: 2, maxLength: 4 }),
   });
 
-  const toEvent = (run: number, { customer, day, hour, n }: Drawn) => ({
+  const toEvent = (run: number, { customer, day, hour, n, k }: Drawn) => ({
     event_name: 'calls',
     external_customer_id: `${customer} ${run}`,
     timestamp: `${day}T0${hour}:30:00Z`,
-    properties: { n },
+    properties: { n, k },
     source: 'world',
   });
   const names = (run: number) => CUSTOMERS.map((customer) => `${customer} ${run}`);

@@ -23,6 +23,25 @@ export type SeededRecords = Record<
   string
 >;
 
+/** Records in titles of tests, which are known before the records are. */
+export const PLACEHOLDERS = Object.fromEntries(
+  [
+    'meter',
+    'plan',
+    'other_plan',
+    'price',
+    'customer',
+    'subscription',
+    'wallet',
+    'invoice',
+    'line',
+    'draft',
+    'endpoint',
+    'event',
+    'uncounted',
+  ].map((name) => [`${name}_id`, `{${name}}`]),
+) as SeededRecords;
+
 const DAY_MS = 86_400_000;
 const TIERS: { up_to: number | null; unit_amount: string }[] = [
   { up_to: 1_000_000, unit_amount: '0.00003' },

@@ -21,7 +21,11 @@ import { type BilledUsage, readUsage } from '../../../storage/usage/usage.ts';
 import { type PlannedInvoice, planLateInvoice } from '../../invoicing/billing/plan-invoices.ts';
 import { planDraft } from '../../invoicing/invoices/compute-invoice.ts';
 import { toComputedFields, toInvoiceParts, toInvoiceRecord } from '../../invoicing/records/invoice-records.ts';
-import { type PlanCorrectionInput, planCorrection } from '../../metering/events/plan-correction.ts';
+import {
+  checkUncorrectedSince,
+  type PlanCorrectionInput,
+  planCorrection,
+} from '../../metering/events/plan-correction.ts';
 import { toBilledSubscription } from '../../rating/billable-items.ts';
 import { findLatePeriod } from '../billing/bill-late-usage.ts';
 import { previewInvoice } from './preview-invoice.ts';
@@ -66,6 +70,7 @@ export async function previewCorrection(
     const next = await compareNext(both, subscription);
     invoices.push(...drafts, ...(next ? [next] : []));
   }
+  await checkUncorrectedSince(stores, scope, correction);
   return { correction, meters, invoices: invoices.filter(hasChanged) };
 }
 

@@ -24,8 +24,7 @@ export async function planCorrection(
   findRepeatedVoid(known, { event_id, action });
   const history = (await loadHistories(stores.clickhouse, scope, [event_id])).get(event_id);
   // The effect of a second correction is known only after the first one is counted.
-  if (!history || known.some(({ state }) => state === 'requested'))
-    throw new FarthingError('service_unavailable', `event ${event_id} is still being processed: try again`);
+  if (!history || known.some(({ state }) => state === 'requested')) throw toProcessingError(event_id);
   const { original, corrections } = history;
   const last = corrections.at(-1);
   const { event_partition: partition, event_offset: offset } = original;
@@ -36,7 +35,22 @@ export async function planCorrection(
     before: last?.action === 'void' ? null : toEvent(last ?? original),
     after: action === 'void' ? null : toEvent(buildReplacement({ replacement }, last ?? original)),
     log_position: { partition, offset },
+    correction_count: known.length,
   };
+}
+
+/** Checks after a preview that no correction of the event was requested since its plan: usage may have changed between two reads. */
+export async function checkUncorrectedSince(
+  { postgres }: Pick<Stores, 'postgres'>,
+  scope: Scope,
+  { event_id, correction_count }: Pick<PlannedCorrection, 'event_id' | 'correction_count'>,
+): Promise<void> {
+  const known = await listCorrections(postgres, scope, event_id);
+  if (known.length !== correction_count) throw toProcessingError(event_id);
+}
+
+function toProcessingError(event_id: string): FarthingError {
+  return new FarthingError('service_unavailable', `event ${event_id} is still being processed: try again`);
 }
 
 function toCorrectedEvent(event_id: string, { properties: text, ...content }: EventContent): CorrectedEvent {

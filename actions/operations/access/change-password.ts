@@ -1,16 +1,21 @@
-/** Changes a user's own password, which requires the current one. Earlier tokens become invalid. */
+/** Changes a user's own password, which requires the current one. Earlier tokens become invalid, and other sessions end. */
 import { FarthingError, invalid, notAllowed } from '../../../core/foundation/error.ts';
 import { hashPassword, isPassword } from '../../../storage/foundation/secrets/password.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import { findPassword, replacePassword } from '../../../storage/models/operations/user-password.ts';
 
-type PasswordOwner = { readonly user_id: string; readonly tenant_id: string };
+type PasswordOwner = {
+  readonly user_id: string;
+  readonly tenant_id: string;
+  /** Session of the request; it continues. */
+  readonly session_id: string | null;
+};
 type ChangePasswordInput = { readonly password: string; readonly current_password?: string | null | undefined };
 
 /** Checks and hashes the passwords before the transaction that stores the new one, because both take long. */
 export async function preparePassword(
   { postgres }: Pick<Stores, 'postgres'>,
-  owner: PasswordOwner,
+  { session_id, ...owner }: PasswordOwner,
   { password, current_password }: ChangePasswordInput,
 ): Promise<(transaction: Database, now: Date) => Promise<void>> {
   const storedHash = await findPassword(postgres, owner);
@@ -22,5 +27,5 @@ export async function preparePassword(
       details: { field: 'current_password' },
     });
   const hash = await hashPassword(password);
-  return (transaction, now) => replacePassword(transaction, { ...owner, hash, now });
+  return (transaction, now) => replacePassword(transaction, { ...owner, hash, except: session_id, now });
 }

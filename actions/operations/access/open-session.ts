@@ -41,7 +41,7 @@ export async function openSessionByPassword(
 ): Promise<OpenedSession> {
   const user = await verifyPassword({ postgres }, credentials);
   return postgres.transaction(async (transaction) => {
-    // A password that was changed in the meantime has ended all sessions, and this one would begin after that.
+    // A password that was changed in the meantime has ended other sessions, and this one would begin after that.
     if ((await lockPassword(transaction, user)) !== user.hash) throw refuseSignIn();
     return openSession(transaction, user, browser);
   });

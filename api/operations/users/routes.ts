@@ -52,8 +52,8 @@ export const userRoutes: Route[] = [
     summary: 'Update your own profile',
     description:
       'Changes the name, metadata or password of the user that owns the API key, token or session. Only sent fields ' +
-      'change; null clears name or metadata. A new password needs the current one, and ends all sessions and earlier ' +
-      'tokens. A user without an email sets it together with its first password, once.',
+      'change; null clears name or metadata. A new password needs the current one, and ends earlier tokens and all ' +
+      'sessions except that of the request. A user without an email sets it together with its first password, once.',
     tag,
     access: 'self:write',
     findTarget: ({ principal }) => principal.user_id,

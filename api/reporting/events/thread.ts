@@ -48,10 +48,10 @@ const ThreadCharge = z.object({
   }),
   amount: decimalText.meta({ description: 'Cost of the event: `after` − `before`.' }),
   currency: z.string().meta({ description: 'Currency code (ISO 4217).' }),
-  tier_label: z
-    .string()
+  tier: z
+    .int()
     .nullable()
-    .meta({ description: 'Highest tier whose units the event changes, such as `tier 3`; null without tiers.' }),
+    .meta({ description: 'Number of the highest tier whose units the event changes, from 1; null without tiers.' }),
   written_out: z
     .string()
     .meta({ description: '`amount` as a sum, in units × unit amount and fixed amounts of the tiers.' }),
@@ -199,6 +199,6 @@ function showCharge({ charge, subscription, tier, ...difference }: EventThread['
     period_end: formatMs(service.end),
     ...difference,
     currency: subscription.currency,
-    tier_label: tier === null ? null : `tier ${tier + 1}`,
+    tier: tier === null ? null : tier + 1,
   };
 }

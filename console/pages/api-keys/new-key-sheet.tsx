@@ -94,7 +94,7 @@ export function NewKeySheet({ rotated, onRevoke, onClose }: NewKeySheetProps): R
           onChange={(value) => setDays(value ?? '')}
           data={LIFETIMES_DAYS.map((each) => ({ value: each, label: each === '' ? texts.never : texts.days(each) }))}
         />
-        <FormFoot deed={make} fields={['name', 'type', 'expires_at']} action={texts.makeNow} />
+        <FormFoot needs="secret:write" deed={make} fields={['name', 'type', 'expires_at']} action={texts.makeNow} />
       </form>
     </SideSheet>
   );

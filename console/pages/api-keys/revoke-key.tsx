@@ -13,6 +13,7 @@ export function RevokeKey({ apiKey: { id, name }, onClose }: { apiKey: ApiKey; o
   const queries = useQueryClient();
   return (
     <Confirm
+      needs="secret:write"
       title={texts.revokeTitle(name)}
       action={texts.revokeNow}
       typed={name}

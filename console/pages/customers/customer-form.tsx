@@ -81,6 +81,7 @@ export function CustomerForm({ customer, onClose }: { customer?: Customer; onClo
           onChange={(timezone) => timezone !== null && change({ timezone })}
         />
         <FormFoot
+          needs="customer:write"
           deed={save}
           fields={[...TEXT_FIELDS, 'tax_ids', 'tax_exempt']}
           action={customer ? texts.save : texts.create}

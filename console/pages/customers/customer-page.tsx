@@ -33,7 +33,7 @@ export function CustomerPage(): ReactNode {
   const { customer_id } = useParams({ from: FROM });
   const customer = useGet('/customers/{id}', { path: { id: customer_id } });
   return (
-    <Loaded query={customer} rows={10}>
+    <Loaded query={customer} record_id={customer_id} rows={10}>
       {(record) => <CustomerView key={customer_id} customer={record as Customer} />}
     </Loaded>
   );
@@ -153,6 +153,7 @@ function ArchiveCustomer({ customer, onClose }: { customer: Customer; onClose: (
   const name = customer.name || customer.external_id;
   return (
     <Confirm
+      needs="customer:write"
       title={texts.archiveTitle(name)}
       action={texts.archiveAction}
       typed={customer.external_id}

@@ -4,6 +4,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, dataFrom } from '../../client/client.ts';
+import { exactBody, formatExact, parseExact } from '../../client/exact-json.ts';
 import { useGet } from '../../client/queries.ts';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -11,11 +12,8 @@ import { Effects } from './effects.tsx';
 import { type EventThreadData, whileProcessing } from './event-queries.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
-import { formatExact, parseExact } from './exact-json.ts';
 
 const TYPING_MS = 400;
-/** The form writes its body itself, so that numbers keep their digits. */
-const asText = { bodySerializer: (body: unknown) => body as string, headers: { 'content-type': 'application/json' } };
 
 type CorrectEventProps = {
   event: NonNullable<EventThreadData['event']>;
@@ -61,7 +59,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
         api.POST('/events/{id}/replace/preview', {
           params: { path: { id } as never },
           body: tried as never,
-          ...asText,
+          ...exactBody,
         }),
       ),
     enabled: tried !== null && isChanged,
@@ -74,7 +72,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
         api.POST('/events/{id}/replace', {
           params: { path: { id } as never },
           body: formatExact({ event: content, reason }) as never,
-          ...asText,
+          ...exactBody,
         }),
       ),
     async () => {
@@ -145,6 +143,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
         />
         {isChanged && <Effects effects={preview.data} error={preview.error} isPending={preview.isFetching} />}
         <FormFoot
+          needs="event:correct"
           deed={deed}
           fields={['event', 'reason']}
           action={mended_name === null ? texts.correctDo : texts.mendDo}

@@ -1,8 +1,7 @@
 /** Reads of the pages of events. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { ApiError, api, dataFrom } from '../../client/client.ts';
+import { ApiError, api, asEvents, dataFrom, eventsFrom } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
-import { parseExact } from './exact-json.ts';
 import type { UncountedReason } from './routes.ts';
 
 const PAGE_ROWS = 50;
@@ -11,8 +10,6 @@ export const UNCOUNTED_DAYS = 31;
 
 export type EventThreadData = GetData<'/events/{id}/thread'>;
 export type UncountedEvent = GetData<'/events/uncounted'>['items'][number];
-/** The properties of the event as sent, with every digit. */
-export type ExactThread = { readonly thread: EventThreadData; readonly properties: Record<string, unknown> };
 
 export type EventFilters = {
   readonly event_name?: string;
@@ -27,10 +24,11 @@ export function eventsQuery(filters: EventFilters) {
     queryKey: ['/events', 'pages', filters] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      dataFrom(
+      eventsFrom(
         api.POST('/events/query', {
           body: { page_size: PAGE_ROWS, ...filters, ...(pageParam ? { iter_last_key: pageParam } : {}) },
           signal,
+          ...asEvents,
         }),
       ),
     getNextPageParam: ({ has_more, iter_last_key }) => (has_more ? iter_last_key : null),
@@ -52,10 +50,11 @@ export function uncountedQuery(filters: UncountedFilters) {
     queryKey: ['/events/uncounted', 'pages', filters] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      dataFrom(
+      eventsFrom(
         api.GET('/events/uncounted', {
           params: { query: { limit: PAGE_ROWS, ...filters, ...(pageParam ? { cursor: pageParam } : {}) } as never },
           signal,
+          ...asEvents,
         }),
       ),
     getNextPageParam: ({ next_cursor }) => next_cursor,
@@ -144,15 +143,8 @@ export function threadQuery(id: string, applied_count: number) {
   return queryOptions({
     queryKey: ['/events/{id}/thread', id, applied_count] as const,
     placeholderData: keepPreviousData,
-    queryFn: async ({ signal }): Promise<ExactThread> => {
-      const text = await dataFrom(
-        api.GET('/events/{id}/thread', { params: { path: { id } }, parseAs: 'text', signal }) as Promise<{
-          data?: string;
-        }>,
-      );
-      const exact = parseExact(text) as { event: { properties: Record<string, unknown> } | null };
-      return { thread: JSON.parse(text) as EventThreadData, properties: exact.event?.properties ?? {} };
-    },
-    refetchInterval: ({ state }) => (state.data?.thread.status === 'processing' ? PROCESSING_MS : false),
+    queryFn: ({ signal }) =>
+      eventsFrom(api.GET('/events/{id}/thread', { params: { path: { id } }, signal, ...asEvents })),
+    refetchInterval: ({ state }) => (state.data?.status === 'processing' ? PROCESSING_MS : false),
   });
 }

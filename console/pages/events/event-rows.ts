@@ -1,4 +1,5 @@
 /** Rows of the list of events: their properties in one line, and the tail of new ones before those that were loaded. */
+import { formatExact } from '../../client/exact-json.ts';
 import { toInstants } from '../../components/range.ts';
 import type { ListFilters } from './event-queries.ts';
 import type { EventsSearch } from './routes.ts';
@@ -46,7 +47,7 @@ export function formatProperties(properties: Readonly<Record<string, unknown>>):
 
 /** A text that reads as a word stands without quotes. */
 export function formatValue(value: unknown): string {
-  return typeof value === 'string' && /^[^\s"'=]+$/.test(value) ? value : JSON.stringify(value);
+  return typeof value === 'string' && /^[^\s"'=\0]+$/.test(value) ? value : formatExact(value);
 }
 
 export type PropertyFilter = { readonly key: string; readonly value: string };

@@ -2,6 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { formatExactValue } from '../../client/exact-json.ts';
 import { type GetData, invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
@@ -17,10 +18,9 @@ import { ExactTime, Moment, Period } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { CorrectEvent } from './correct-event.tsx';
 import { InvoiceKnots } from './event-invoices.tsx';
-import { correctionsQuery, type EventThreadData, type ExactThread, threadQuery } from './event-queries.ts';
+import { correctionsQuery, type EventThreadData, threadQuery } from './event-queries.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
-import { formatExactValue } from './exact-json.ts';
 import type { EventsSearch } from './routes.ts';
 import { VoidEvent } from './void-event.tsx';
 
@@ -43,7 +43,7 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
   const items = corrections.data?.items ?? [];
   const applied = items.filter(({ state }) => state === 'applied').length;
   const found = useQuery(threadQuery(id, applied));
-  const { thread, properties } = found.data ?? {};
+  const thread = found.data;
   const isVoided = thread?.status === 'voided';
   const blocked = !can(session, 'event', 'correct')
     ? texts.mayNotCorrect
@@ -76,19 +76,19 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
         <Loaded query={found} rows={8}>
           {(data) => (
             <>
-              <EventThread data={data} onMend={blocked === null ? () => onDialogue('mend') : null} />
+              <EventThread thread={data} onMend={blocked === null ? () => onDialogue('mend') : null} />
               <Corrections items={items} />
               <div className={styles.tools}>
-                <RecordTools record={data.thread} path={`/events/${encodeURIComponent(id)}/thread`} />
+                <RecordTools record={data} path={`/events/${encodeURIComponent(id)}/thread`} />
               </div>
             </>
           )}
         </Loaded>
       </SideSheet>
-      {thread?.event && properties && blocked === null && (dialogue === 'correct' || dialogue === 'mend') && (
+      {thread?.event && blocked === null && (dialogue === 'correct' || dialogue === 'mend') && (
         <CorrectEvent
           event={thread.event}
-          properties={properties}
+          properties={thread.event.properties}
           mended_name={dialogue === 'mend' ? thread.nearest_event_name : null}
           onDone={refresh}
           onClose={close}
@@ -101,9 +101,8 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
   );
 }
 
-function EventThread({ data, onMend }: { data: ExactThread; onMend: (() => void) | null }): ReactNode {
+function EventThread({ thread, onMend }: { thread: EventThreadData; onMend: (() => void) | null }): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const { thread, properties } = data;
   const { event, customer, meters, charges, status } = thread;
   const charged = meters.filter(({ meter_id }) => charges.some((charge) => charge.meter_id === meter_id));
   const others = meters.filter((meter) => !charged.includes(meter));
@@ -131,7 +130,7 @@ function EventThread({ data, onMend }: { data: ExactThread; onMend: (() => void)
                 </Chip>
               </>
             )}
-            <Properties properties={properties} />
+            <Properties properties={event.properties} />
           </>
         )}
       </Knot>
@@ -268,7 +267,8 @@ function MeterKnot({ meter }: { meter: EventThreadData['meters'][number] }): Rea
 
 function ChargeKnot({ charge }: { charge: EventThreadData['charges'][number] }): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const { plan_name, price_name, tier_label, amount, currency, written_out } = charge;
+  const language = useLanguage();
+  const { plan_name, price_name, tier, amount, currency, written_out } = charge;
   return (
     <Knot
       title={
@@ -278,7 +278,8 @@ function ChargeKnot({ charge }: { charge: EventThreadData['charges'][number] }):
       }
       value={<Money amount={amount} currency={currency} />}
     >
-      <bdi>{[plan_name, tier_label].filter(Boolean).join(', ')}</bdi>
+      <bdi>{plan_name}</bdi>
+      {tier !== null && <> · {texts.tier(formatQuantity(language, String(tier)))}</>}
       {written_out !== '0' && <div className="mono">{written_out}</div>}
       <div>
         <Money amount={charge.before} currency={currency} /> → <Money amount={charge.after} currency={currency} />{' '}

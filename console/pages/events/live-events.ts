@@ -4,7 +4,8 @@
  */
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { api, dataFrom, linkTo } from '../../client/client.ts';
+import { api, asEvents, eventsFrom, linkTo } from '../../client/client.ts';
+import { parseEvents } from '../../client/exact-json.ts';
 import type { EventFilters } from './event-queries.ts';
 import { addToTail, countNew, type EventRow } from './event-rows.ts';
 
@@ -76,7 +77,7 @@ function openStream(filters: EventFilters, { onMessage, onMissing }: StreamHandl
     source = new EventSource(linkTo('/events/stream', { event_name, external_customer_id }));
     source.addEventListener('events', ({ data }: MessageEvent<string>) => {
       failures = 0;
-      onMessage(JSON.parse(data) as StreamMessage);
+      onMessage(parseEvents(data) as StreamMessage);
     });
     source.onerror = () => {
       failures += 1;
@@ -100,7 +101,7 @@ function openStream(filters: EventFilters, { onMessage, onMissing }: StreamHandl
 function poll(filters: EventFilters, accept: (items: readonly EventRow[]) => void): () => void {
   const timer = setInterval(() => {
     if (document.hidden) return;
-    dataFrom(api.POST('/events/query', { body: { ...filters, page_size: POLLED_ROWS } })).then(
+    eventsFrom(api.POST('/events/query', { body: { ...filters, page_size: POLLED_ROWS }, ...asEvents })).then(
       ({ events }) => accept(events as EventRow[]),
       // The next poll tries again; the list itself shows why it cannot be read.
       () => undefined,

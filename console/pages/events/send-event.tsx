@@ -3,6 +3,7 @@ import { Autocomplete, Modal, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, dataFrom, formatCurl } from '../../client/client.ts';
+import { exactBody, parseExact, restoreNumbers } from '../../client/exact-json.ts';
 import type { GetData } from '../../client/queries.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { CodeBlock } from '../../components/copy.tsx';
@@ -11,7 +12,6 @@ import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
-import { parseExact, restoreNumbers } from './exact-json.ts';
 
 const SEEN_DAYS = 31;
 const LETTERS_MAX = 1000;
@@ -99,6 +99,7 @@ function EventForm({ event_name, external_customer_id, onSent }: EventFormProps)
       )}
       <p className="muted">{texts.countsHint}</p>
       <FormFoot
+        needs="event:write"
         deed={deed}
         fields={['event_name', 'external_customer_id', 'properties']}
         action={texts.sendDo}
@@ -116,8 +117,7 @@ function useSendText(text: string, onSent: (event_id: string) => void) {
       dataFrom(
         api.POST('/events', {
           body: text as never,
-          bodySerializer: (value: unknown) => value as string,
-          headers: { 'content-type': 'application/json' },
+          ...exactBody,
         }),
       ),
     async ({ event_id }) => {
@@ -172,7 +172,7 @@ function LetterText({ letter, onSent }: LetterTextProps): ReactNode {
         spellCheck={false}
         data-autofocus
       />
-      <FormFoot deed={deed} action={texts.sendDo} blocked={isJson ? null : texts.notJson} />
+      <FormFoot needs="event:write" deed={deed} action={texts.sendDo} blocked={isJson ? null : texts.notJson} />
     </form>
   );
 }

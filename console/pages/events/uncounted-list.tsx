@@ -2,8 +2,8 @@
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, dataFrom } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
@@ -33,6 +33,7 @@ export function UncountedList({ search, onChange }: UncountedListProps): ReactNo
   const texts = useTexts(EVENT_TEXTS);
   const language = useLanguage();
   const [replayed, setReplayed] = useState<string[] | null>(null);
+  const mayNot = { send: useMayNot('event:write'), correct: useMayNot('event:correct') };
   const { customer, name, from, to, reason } = search;
   const filters: UncountedFilters = {
     ...(name === undefined ? {} : { event_name: name }),
@@ -64,7 +65,9 @@ export function UncountedList({ search, onChange }: UncountedListProps): ReactNo
           onValue={(value) => onChange({ reason: value === 'any' ? undefined : value })}
         />
         {letters.length > 0 && (
-          <Button onClick={() => setReplayed(letters)}>{texts.replayAll(formatCount(language, letters.length))}</Button>
+          <Button blocked={mayNot.correct} onClick={() => setReplayed(letters)}>
+            {texts.replayAll(formatCount(language, letters.length))}
+          </Button>
         )}
       </div>
       {list.isError ? (
@@ -84,7 +87,7 @@ export function UncountedList({ search, onChange }: UncountedListProps): ReactNo
             if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage();
           }}
           onOpen={open}
-          columns={listColumns(texts, onChange, (id) => setReplayed([id]))}
+          columns={listColumns(texts, mayNot, onChange, (id) => setReplayed([id]))}
         />
       )}
       {replayed && <ReplayLetters ids={replayed} onClose={() => setReplayed(null)} />}
@@ -94,6 +97,7 @@ export function UncountedList({ search, onChange }: UncountedListProps): ReactNo
 
 function listColumns(
   texts: ReturnType<typeof useTexts<(typeof EVENT_TEXTS)['en']>>,
+  mayNot: { readonly send: string | null; readonly correct: string | null },
   onChange: UncountedListProps['onChange'],
   replay: (id: string) => void,
 ) {
@@ -148,11 +152,17 @@ function listColumns(
       cell: ({ id, reason, event_id }: UncountedEvent) =>
         reason === 'dead_letter' ? (
           <span className={styles.deeds}>
-            <Button onClick={() => replay(id)}>{texts.replay}</Button>
-            <Button onClick={() => onChange({ do: 'send', letter: id, event: undefined })}>{texts.mend}</Button>
+            <Button blocked={mayNot.correct} onClick={() => replay(id)}>
+              {texts.replay}
+            </Button>
+            <Button blocked={mayNot.send} onClick={() => onChange({ do: 'send', letter: id, event: undefined })}>
+              {texts.mend}
+            </Button>
           </span>
         ) : reason === 'conflict' || event_id === null ? null : (
-          <Button onClick={() => onChange({ event: event_id, do: 'mend' })}>{texts.mend}</Button>
+          <Button blocked={mayNot.correct} onClick={() => onChange({ event: event_id, do: 'mend' })}>
+            {texts.mend}
+          </Button>
         ),
     },
   ];
@@ -163,15 +173,13 @@ function ReplayLetters({ ids, onClose }: { ids: string[]; onClose: () => void })
   const texts = useTexts(EVENT_TEXTS);
   const language = useLanguage();
   const queries = useQueryClient();
-  const session = useSession();
-  const mayNot = can(session, 'event', 'write') ? null : texts.mayNotSend;
   return (
     <Confirm
+      needs="event:correct"
       title={texts.replayTitle(formatCount(language, ids.length))}
       action={texts.replay}
       onClose={onClose}
       onConfirm={async () => {
-        if (mayNot) throw new Error(mayNot);
         const { verdicts } = await dataFrom(api.POST('/events/dead-letters/replay', { body: { ids } as never }));
         await invalidate(queries, '/events');
         const refused = verdicts.filter(({ verdict }) => verdict === 'refused');

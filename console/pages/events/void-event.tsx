@@ -54,6 +54,7 @@ export function VoidEvent({ event: { id }, onDone, onClose }: VoidEventProps): R
         />
         <Effects effects={preview.data} error={preview.error} isPending={preview.isFetching} />
         <FormFoot
+          needs="event:correct"
           deed={deed}
           fields={['reason']}
           action={texts.voidDo}

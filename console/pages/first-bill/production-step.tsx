@@ -106,7 +106,13 @@ function CopyCatalogue({ isEmpty }: { isEmpty: boolean }): ReactNode {
         </Link>
       )}
       {isAsking && (
-        <Confirm title={texts.copyTitle} action={texts.copyNow} onConfirm={copy} onClose={() => setAsking(false)}>
+        <Confirm
+          needs="environment:write"
+          title={texts.copyTitle}
+          action={texts.copyNow}
+          onConfirm={copy}
+          onClose={() => setAsking(false)}
+        >
           {texts.copyWhat(here.name, production?.name ?? 'Production')}
         </Confirm>
       )}

@@ -2,7 +2,8 @@
  * Prepares the year: an environment with a clock, the catalogue, the customer, the subscription and the events. Each part is found again
  * if an interrupted run has already made it, and events have ids of their own, so a second run continues where the first one stopped.
  */
-import { api, dataFrom } from '../../client/client.ts';
+import { api, asEvents, dataFrom, eventsFrom } from '../../client/client.ts';
+import { exactBody, formatExact } from '../../client/exact-json.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { inEnvironment } from './environment.ts';
 import { advanceTarget, type CopiedEvent, monthStart, repeatMonthly, YEAR_MONTHS } from './plan-year.ts';
@@ -146,7 +147,11 @@ async function copyEvents(
   onStep('events', String(copies.length));
   for (let at = 0; at < copies.length; at += BULK_MAX) {
     signal.throwIfAborted();
-    await dataFrom(api.POST('/events/bulk', { body: { events: copies.slice(at, at + BULK_MAX) }, ...there }));
+    // A copy has the digits of the numbers in the properties.
+    const body = formatExact({ events: copies.slice(at, at + BULK_MAX) }) as never;
+    await dataFrom(
+      api.POST('/events/bulk', { body, ...exactBody, headers: { ...there.headers, ...exactBody.headers } }),
+    );
   }
 }
 
@@ -155,7 +160,7 @@ async function loadNewestEvents(external_customer_id: string, signal: AbortSigna
   let iter_last_key: string | undefined;
   do {
     const query = { external_customer_id, page_size: EVENT_PAGE_SIZE, ...(iter_last_key ? { iter_last_key } : {}) };
-    const page = await dataFrom(api.GET('/events', { params: { query }, signal }));
+    const page = await eventsFrom(api.GET('/events', { params: { query }, signal, ...asEvents }));
     found.push(...(page.events as CopiedEvent[]));
     iter_last_key = page.has_more ? (page.iter_last_key ?? undefined) : undefined;
   } while (iter_last_key !== undefined && found.length < COPIED_EVENTS_MAX);

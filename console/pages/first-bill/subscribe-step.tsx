@@ -5,7 +5,6 @@ import { Link } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError, api, dataFrom } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
@@ -72,7 +71,6 @@ async function createCustomerOnce({ name, external_id }: SubscribeInput): Promis
 
 function SubscribeForm({ bill }: { bill: FirstBill }): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const now_ms = useNow();
   const [external_id, setExternalId] = useState(bill.events.at(0)?.external_customer_id ?? 'northwind');
@@ -105,7 +103,6 @@ function SubscribeForm({ bill }: { bill: FirstBill }): ReactNode {
     event.preventDefault();
     subscribe.mutate({ name, external_id, plan_id, start: monthStart(new Date(now_ms)) });
   };
-  const isAllowed = can(session, 'customer', 'write') && can(session, 'subscription', 'write');
   return (
     <form onSubmit={submit} className={styles.form}>
       <TextInput
@@ -131,10 +128,11 @@ function SubscribeForm({ bill }: { bill: FirstBill }): ReactNode {
       />
       <div className={styles.foot}>
         <FormFoot
+          needs={['customer:write', 'subscription:write']}
           deed={subscribe}
           fields={['name', 'external_id', 'plan_id']}
           action={texts.subscribeNow}
-          blocked={isAllowed ? (price ? null : texts.noPrice) : texts.mayNot}
+          blocked={price ? null : texts.noPrice}
         />
       </div>
     </form>

@@ -16,6 +16,7 @@ export function VoidInvoice({ invoice, onDone, onClose }: InvoiceDialogueProps):
   const money = (amount: string) => formatMoney(language, amount, currency);
   return (
     <Confirm
+      needs="invoice:write"
       title={invoice_number ? texts.voidTitle(invoice_number) : texts.voidDraftTitle}
       action={texts.voidAction}
       isDangerous
@@ -41,6 +42,7 @@ export function FinalizeInvoice({ invoice, onDone, onClose }: InvoiceDialoguePro
   const { id, total, currency, customer, customer_id } = invoice;
   return (
     <Confirm
+      needs="invoice:write"
       title={texts.finalizeTitle}
       action={texts.finalizeAction}
       onClose={onClose}
@@ -63,6 +65,7 @@ export function SendInvoice({ invoice, onDone, onClose }: InvoiceDialogueProps):
   const { id, invoice_number, customer } = invoice;
   return (
     <Confirm
+      needs="invoice:write"
       title={texts.sendTitle(invoice_number ?? id)}
       action={texts.sendAction}
       onClose={onClose}

@@ -33,7 +33,7 @@ export function InvoicePage(): ReactNode {
   const { invoice_id } = useParams({ from: FROM });
   const invoice = useGet('/invoices/{id}', { path: { id: invoice_id } });
   return (
-    <Loaded query={invoice} rows={10}>
+    <Loaded query={invoice} record_id={invoice_id} rows={10}>
       {(shown) => <InvoiceView key={invoice_id} invoice={shown as Invoice} />}
     </Loaded>
   );

@@ -7,6 +7,7 @@ import { Period } from '../../figures/when.tsx';
 import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import styles from './invoice.module.css';
 import type { Invoice, InvoiceLine } from './invoice.ts';
+import { formatLineReason } from './line-reason.ts';
 import { PriceLabel } from './price-label.tsx';
 import { TEXTS } from './texts.ts';
 
@@ -42,6 +43,11 @@ export function InvoiceLines({ invoice, why, onAsk, title }: InvoiceLinesProps):
   );
 }
 
+function LineReason({ computed_from, currency }: Pick<InvoiceLine, 'computed_from' | 'currency'>): ReactNode {
+  const reason = formatLineReason(computed_from, useLanguage(), currency);
+  return reason && <span className="label"> · {reason}</span>;
+}
+
 type LineColumnsInput = Pick<InvoiceLinesProps, 'invoice' | 'onAsk'> & {
   texts: ReturnType<typeof useTexts<typeof TEXTS.en>>;
   language: Language;
@@ -65,7 +71,7 @@ function listLineColumns({ texts, language, onAsk, invoice }: LineColumnsInput):
                 <Period start={period_start} end={period_end} />
               </span>
             )}
-          {computed_from?.reason && <span className="label"> · {computed_from.reason}</span>}
+          <LineReason computed_from={computed_from} currency={invoice.currency} />
         </>
       ),
     },

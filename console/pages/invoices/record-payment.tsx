@@ -79,6 +79,7 @@ export function RecordPayment({ invoice, onDone, onClose }: InvoiceDialogueProps
           )}
         </div>
         <FormFoot
+          needs="payment:write"
           deed={record}
           fields={['amount', 'metadata']}
           action={texts.action}

@@ -2,6 +2,7 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQueries, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { formatExactValue } from '../../client/exact-json.ts';
 import { Sheet } from '../../components/page.tsx';
 import { Quantity } from '../../figures/money.tsx';
 import { ExactTime } from '../../figures/when.tsx';
@@ -57,7 +58,7 @@ export function EventTester({ draft, isBroken }: { draft: MeterDraft; isBroken: 
                 <div className={`mono ${styles.properties}`}>
                   {Object.entries(properties ?? {}).map(([key, value]) => (
                     <span key={key}>
-                      {key}: {typeof value === 'string' ? value : JSON.stringify(value)}
+                      {key}: {formatExactValue(value)}
                     </span>
                   ))}
                 </div>

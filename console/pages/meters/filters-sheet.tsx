@@ -37,7 +37,11 @@ export function FiltersSheet({ meter, onClose }: { meter: MeterRecord; onClose: 
     <SideSheet title={texts.filtersTitle} subtitle={texts.filtersEffect} onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
         <FilterRows filters={filters} onFilters={setFilters} properties={properties.data?.items ?? []} error={error} />
-        <FormFoot deed={error === undefined ? save : { error: null, isPending: save.isPending }} action={texts.save} />
+        <FormFoot
+          needs="meter:write"
+          deed={error === undefined ? save : { error: null, isPending: save.isPending }}
+          action={texts.save}
+        />
       </form>
     </SideSheet>
   );

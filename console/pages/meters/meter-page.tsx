@@ -34,7 +34,7 @@ export function MeterPage(): ReactNode {
   const { meter_id } = useParams({ from: FROM });
   const meter = useGet('/meters/{id}', { path: { id: meter_id } });
   return (
-    <Loaded query={meter} rows={8}>
+    <Loaded query={meter} record_id={meter_id} rows={8}>
       {(record) => <MeterView meter={record} />}
     </Loaded>
   );
@@ -103,6 +103,7 @@ function MeterView({ meter }: { meter: MeterRecord }): ReactNode {
       </Section>
       {isDisabling && (
         <Confirm
+          needs="meter:write"
           title={texts.disableTitle(meter.name)}
           action={texts.disableNow}
           typed={meter.name}

@@ -1,6 +1,6 @@
 /** Reads of the pages of meters that are sent by POST. */
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, asEvents, dataFrom, eventsFrom } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
 import type { buildTrial, TrialRange } from './meter-draft.ts';
 
@@ -32,7 +32,7 @@ export function newestEventsQuery(event_name: string) {
   return queryOptions({
     queryKey: ['/events/query', event_name] as const,
     queryFn: ({ signal }) =>
-      dataFrom(api.POST('/events/query', { body: { event_name, page_size: TRIED_EVENTS }, signal })),
+      eventsFrom(api.POST('/events/query', { body: { event_name, page_size: TRIED_EVENTS }, signal, ...asEvents })),
     staleTime: 30_000,
   });
 }

@@ -103,6 +103,7 @@ export function EntitlementForm({ plan_id, onClose }: { plan_id: string; onClose
                 />
               )}
               <FormFoot
+                needs="entitlement:write"
                 deed={add}
                 fields={['feature_id', 'usage_limit', 'usage_reset_period', 'static_value']}
                 action={texts.add}

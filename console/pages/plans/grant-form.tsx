@@ -83,7 +83,12 @@ export function GrantForm({ plan_id, onClose }: { plan_id: string; onClose: () =
           onChange={(next) => next && setExpiry(next)}
           error={fieldError(add, 'expiration_type')}
         />
-        <FormFoot deed={add} fields={['name', 'credits', 'cadence', 'period', 'expiration_type']} action={texts.add} />
+        <FormFoot
+          needs="creditgrant:write"
+          deed={add}
+          fields={['name', 'credits', 'cadence', 'period', 'expiration_type']}
+          action={texts.add}
+        />
       </form>
     </SideSheet>
   );

@@ -10,6 +10,7 @@ import { can, useSession } from '../../client/session.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { PageHead } from '../../components/page.tsx';
+import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { startRollOut } from './plan-queries.ts';
 import { buildPriceRequest, createDraft } from './price-draft.ts';
@@ -45,6 +46,12 @@ export function NewPricePage(): ReactNode {
     });
     await navigate({ to: '/env/$environment_id/plans/$plan_id', search: (old) => ({ zone: old.zone }) });
   });
+  if (plan.isError)
+    return (
+      <Loaded query={plan} record_id={plan_id}>
+        {() => null}
+      </Loaded>
+    );
   return (
     <>
       <PriceEditor

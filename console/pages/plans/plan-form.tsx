@@ -80,6 +80,7 @@ export function PlanForm({ plan, isCopy = false, onClose }: PlanFormProps): Reac
           onChange={({ currentTarget }) => setDescription(currentTarget.value)}
         />
         <FormFoot
+          needs="plan:write"
           deed={save}
           fields={['name', 'lookup_key', 'description']}
           action={!plan ? texts.createPlan : isCopy ? texts.copyNow : texts.save}

@@ -32,7 +32,7 @@ export function PlanPage(): ReactNode {
   const { plan_id } = useParams({ from: FROM });
   const plan = useGet('/plans/{id}', { path: { id: plan_id } });
   return (
-    <Loaded query={plan} rows={8}>
+    <Loaded query={plan} record_id={plan_id} rows={8}>
       {(record) => <PlanView plan={record} />}
     </Loaded>
   );
@@ -114,6 +114,7 @@ function PlanView({ plan }: { plan: PlanRecord }): ReactNode {
       <PlanSubscribers plan={plan} />
       {isArchiving && (
         <Confirm
+          needs="plan:write"
           title={texts.archiveTitle(plan.name)}
           action={texts.archiveNow}
           typed={plan.name}

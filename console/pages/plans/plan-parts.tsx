@@ -2,6 +2,7 @@
 import { type UseQueryResult, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';
+import type { NeededPermission } from '../../client/permission.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
@@ -15,7 +16,7 @@ import { PLAN_TEXTS } from './plan-texts.ts';
 import styles from './plans.module.css';
 
 type PlanPartProps = { plan: PlanRecord; blocked: string | null; onAdd: () => void };
-type RemovedPart = { id: string; name: string };
+type RemovedPart = { id: string; name: string; needs: NeededPermission };
 
 export function PlanEntitlements({ plan, blocked, onAdd }: PlanPartProps): ReactNode {
   const texts = useTexts(PLAN_TEXTS);
@@ -28,6 +29,7 @@ export function PlanEntitlements({ plan, blocked, onAdd }: PlanPartProps): React
       list={list}
       blocked={blocked}
       nameRow={({ feature, feature_id }) => feature?.name ?? feature_id}
+      needs="entitlement:write"
       onRemove={(id) => api.DELETE('/entitlements/{id}', { params: { path: { id } } })}
       columns={[
         {
@@ -80,6 +82,7 @@ export function PlanGrants({ plan, blocked, onAdd }: PlanPartProps): ReactNode {
       list={list}
       blocked={blocked}
       nameRow={({ name }) => name}
+      needs="creditgrant:write"
       onRemove={(id) => api.DELETE('/creditgrants/{id}', { params: { path: { id } } })}
       columns={[
         {
@@ -125,16 +128,19 @@ type PlanPartListProps<Row> = {
   columns: readonly Column<Row>[];
   blocked: string | null;
   nameRow: (row: Row) => string;
+  needs: NeededPermission;
   onRemove: (id: string) => Promise<unknown>;
 };
 
 /** One kind of records of a plan, each with its removal. */
 function PlanPart<Row extends { id: string }>(props: PlanPartListProps<Row>): ReactNode {
-  const { title, none, add, list, columns, blocked, nameRow, onRemove } = props;
+  const { title, none, add, list, columns, blocked, nameRow, needs, onRemove } = props;
   const texts = useTexts(PLAN_TEXTS);
   const queries = useQueryClient();
   const [removed, setRemoved] = useState<RemovedPart | null>(null);
-  const removal = removeColumn<Row>(texts.remove, blocked, (row) => setRemoved({ id: row.id, name: nameRow(row) }));
+  const removal = removeColumn<Row>(texts.remove, blocked, (row) =>
+    setRemoved({ id: row.id, name: nameRow(row), needs }),
+  );
   return (
     <Section title={title} end={add}>
       <Loaded query={list} rows={2}>
@@ -200,6 +206,7 @@ function RemoveDialog({
   const texts = useTexts(PLAN_TEXTS);
   return (
     <Confirm
+      needs={removed.needs}
       title={texts.removeTitle(removed.name)}
       action={texts.remove}
       isDangerous

@@ -32,7 +32,7 @@ export function PricePage(): ReactNode {
   const { price_id } = useParams({ from: FROM });
   const price = useGet('/prices/{id}', { path: { id: price_id } });
   return (
-    <Loaded query={price} rows={8}>
+    <Loaded query={price} record_id={price_id} rows={8}>
       {(stored) => <StoredPriceEditor key={stored.id} price={stored} />}
     </Loaded>
   );
@@ -160,6 +160,7 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
       )}
       {dialog === 'end' && (
         <Confirm
+          needs="price:write"
           title={texts.endTitle(name)}
           action={texts.endAction}
           isDangerous

@@ -22,6 +22,7 @@ export function PublishDialog({ startsAt, kind, runningCount, onPublish, onClose
   const [isRolledOut, setRolledOut] = useState(false);
   return (
     <Confirm
+      needs="price:write"
       title={texts.publishTitle}
       action={texts.publishAction}
       onConfirm={() => onPublish(isRolledOut)}

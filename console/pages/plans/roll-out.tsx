@@ -1,6 +1,7 @@
 /** Rolls the latest prices of a plan out to its running subscriptions. First it shows which subscriptions change, and from when. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
+import { useMayNot } from '../../client/permission.ts';
 import { getQuery, invalidate, useGet } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
@@ -24,6 +25,7 @@ export function RollOut({ plan, onClose }: { plan: PlanRecord; onClose: () => vo
   const texts = useTexts(PLAN_TEXTS);
   const terms = useTexts(PRICE_TEXTS);
   const queries = useQueryClient();
+  const mayNot = useMayNot(['plan:write', 'subscription:write']);
   const prices = plan.prices ?? [];
   const last = Math.max(0, ...prices.map(({ sequence }) => sequence));
   const subscriptions = useGet('/subscriptions', {
@@ -48,7 +50,7 @@ export function RollOut({ plan, onClose }: { plan: PlanRecord; onClose: () => vo
           <Button
             isPrimary
             isBusy={start.isPending}
-            blocked={subscriptions.data && changed.length === 0 ? texts.rollOutNone : null}
+            blocked={mayNot ?? (subscriptions.data && changed.length === 0 ? texts.rollOutNone : null)}
             onClick={() => start.mutate(undefined)}
           >
             {texts.rollOutNow}

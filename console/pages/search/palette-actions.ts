@@ -2,6 +2,7 @@
 import { useMantineColorScheme } from '@mantine/core';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { can, useSession } from '../../client/session.ts';
+import { useOpenOverlay } from '../../components/overlays.ts';
 import { useChooseLanguage } from '../../shell/language.tsx';
 import { LANGUAGES, type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import type { PaletteAction } from './actions.ts';
@@ -53,6 +54,7 @@ export function usePaletteActions(): PaletteAction[] {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const openPath = useOpenPath();
   const navigate = useNavigate();
+  const openOverlay = useOpenOverlay();
   const setZone = (zone: 'utc' | 'browser') =>
     void navigate({ to: '.', search: ((old: object) => ({ ...old, zone })) as never });
   return [
@@ -96,5 +98,6 @@ export function usePaletteActions(): PaletteAction[] {
       })),
     { key: 'utc', group: 'settings', label: texts.utc, run: () => setZone('utc') },
     { key: 'local', group: 'settings', label: texts.local, run: () => setZone('browser') },
+    { key: 'keys', group: 'settings', label: texts.keys, run: () => openOverlay?.('keys') },
   ];
 }

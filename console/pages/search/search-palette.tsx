@@ -18,7 +18,7 @@ import { useOpenPath, usePaletteActions } from './palette-actions.ts';
 import { loadRecent, saveRecent } from './recent.ts';
 import { findRecordPath } from './record-path.ts';
 import styles from './search-palette.module.css';
-import { toStatusWord } from './status-word.ts';
+import { STATUS_TEXTS, toStatusWord } from './status-word.ts';
 import { TEXTS } from './texts.ts';
 
 const DEBOUNCE_MS = 120;
@@ -222,6 +222,7 @@ function useOptionGroups(onClose: () => void): (text: string, hits: readonly Sea
   const texts = useTexts(TEXTS);
   const { environment_id } = useParams({ from: '/env/$environment_id' });
   const scope = `${useSession().session.id}.${environment_id}`;
+  const statuses = useTexts(STATUS_TEXTS);
   const openPath = useOpenPath();
   const all = usePaletteActions();
   const open = (record: RecordRef) => {
@@ -236,7 +237,7 @@ function useOptionGroups(onClose: () => void): (text: string, hits: readonly Sea
       ? [texts[record.kind as ShownKind], record.subtitle].filter(Boolean).join(', ')
       : record.subtitle,
     matched: toMatchedWord(record, texts),
-    status: toStatusWord(record.status),
+    status: toStatusWord(record.status, statuses),
     isId: record.title === record.id || record.kind === 'invoice',
     run: () => open(record),
   });

@@ -1,9 +1,63 @@
+/** Statuses of found records in words. */
+import { defineTexts } from '../../texts/texts.ts';
+
 /** Statuses that say nothing to a reader: a record that is in use has them. */
 const USUAL = new Set(['published', 'active', 'completed']);
 
-/** The status of a hit in words; null for the usual one. */
-export function toStatusWord(status: string | null | undefined): string | null {
+export const STATUS_TEXTS = defineTexts(
+  {
+    archived: 'Archived',
+    cancelled: 'Cancelled',
+    closed: 'Closed',
+    deleted: 'Deleted',
+    draft: 'Draft',
+    failed: 'Failed',
+    finalized: 'Final',
+    frozen: 'Frozen',
+    incomplete: 'Incomplete',
+    initiated: 'Initiated',
+    overpaid: 'Overpaid',
+    partially_refunded: 'Partially refunded',
+    paused: 'Paused',
+    pending: 'Pending',
+    processing: 'Processing',
+    refunded: 'Refunded',
+    skipped: 'Skipped',
+    succeeded: 'Succeeded',
+    trialing: 'Trial',
+    voided: 'Voided',
+  },
+  {
+    de: {
+      archived: 'Archiviert',
+      cancelled: 'Gekündigt',
+      closed: 'Geschlossen',
+      deleted: 'Gelöscht',
+      draft: 'Entwurf',
+      failed: 'Gescheitert',
+      finalized: 'Endgültig',
+      frozen: 'Eingefroren',
+      incomplete: 'Unvollständig',
+      initiated: 'Begonnen',
+      overpaid: 'Überzahlt',
+      partially_refunded: 'Teilweise erstattet',
+      paused: 'Pausiert',
+      pending: 'Ausstehend',
+      processing: 'In Bearbeitung',
+      refunded: 'Erstattet',
+      skipped: 'Ausgelassen',
+      succeeded: 'Bezahlt',
+      trialing: 'Testphase',
+      voided: 'Storniert',
+    },
+  },
+);
+
+/** The status of a hit in words; null for the usual one. A status that the console does not know is shown as it is. */
+export function toStatusWord(
+  status: string | null | undefined,
+  words: Readonly<Record<string, string>> = STATUS_TEXTS.en,
+): string | null {
   if (!status || USUAL.has(status.toLowerCase())) return null;
-  const words = status.toLowerCase().replaceAll('_', ' ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return words[status.toLowerCase()] ?? status;
 }

@@ -1,5 +1,6 @@
 /** The account of the person who is signed in: name, sign-in, and the browsers that are signed in. */
 import { PasswordInput, TextInput } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';
@@ -75,16 +76,25 @@ function NameForm({ name }: { name: string }): ReactNode {
         error={fieldError(save, 'name')}
         onChange={({ currentTarget }) => setText(currentTarget.value)}
       />
-      <FormFoot deed={save} fields={['name']} action={texts.saveName} blocked={text === name ? texts.noChange : null} />
+      <FormFoot
+        needs={null}
+        deed={save}
+        fields={['name']}
+        action={texts.saveName}
+        blocked={text === name ? texts.noChange : null}
+      />
     </form>
   );
 }
+
+const NO_DRAFT = { email: '', password: '', current: '' };
 
 /** Sets e-mail and password of a user that came by the one-time link, or changes the password. */
 function SignInForm({ me: { email } }: { me: Me }): ReactNode {
   const texts = useTexts(ACCOUNT_TEXTS);
   const isFirst = email === null;
-  const [draft, setDraft] = useState({ email: '', password: '', current: '' });
+  const queries = useQueryClient();
+  const [draft, setDraft] = useState(NO_DRAFT);
   const save = useDeed(
     () =>
       api.PUT('/users/me', {
@@ -92,8 +102,13 @@ function SignInForm({ me: { email } }: { me: Me }): ReactNode {
           ? { email: draft.email, password: draft.password }
           : { password: draft.password, current_password: draft.current },
       }),
-    // A new password ends sessions, also this one: the page then leads to sign-in.
-    () => location.reload(),
+    async () => {
+      // The session of the page names the user, and has been read with the old e-mail.
+      if (isFirst) return location.reload();
+      setDraft(NO_DRAFT);
+      notifications.show({ message: texts.passwordChanged, closeButtonProps: { 'aria-label': texts.close } });
+      await invalidate(queries, '/auth/sessions');
+    },
   );
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -136,6 +151,7 @@ function SignInForm({ me: { email } }: { me: Me }): ReactNode {
             onChange={({ currentTarget }) => setDraft({ ...draft, password: currentTarget.value })}
           />
           <FormFoot
+            needs={null}
             deed={save}
             fields={['email', 'password', 'current_password']}
             action={isFirst ? texts.saveSignIn : texts.changePassword}

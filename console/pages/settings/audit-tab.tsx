@@ -6,6 +6,7 @@ import { AUDIT_ACTIONS, AUDITED_TYPES } from '../../../core/platform/audit/kinds
 import { Choice } from '../../components/choice.tsx';
 import { History } from '../../components/history.tsx';
 import { Sheet } from '../../components/page.tsx';
+import { RECORD_TEXTS } from '../../components/record-texts.ts';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
 import type { SettingsSearch } from './routes.ts';
 import styles from './settings.module.css';
@@ -14,6 +15,7 @@ const FROM = '/env/$environment_id/settings';
 
 export function AuditTab(): ReactNode {
   const texts = useTexts(TEXTS);
+  const kinds = useTexts(RECORD_TEXTS);
   const { reach = 'environment', kind, action } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const filter = (fields: Pick<SettingsSearch, 'reach' | 'kind' | 'action'>) =>
@@ -40,7 +42,7 @@ export function AuditTab(): ReactNode {
             clearButtonProps={{ 'aria-label': texts.clear }}
             value={known ?? null}
             onChange={(next) => filter({ kind: next ?? undefined })}
-            data={AUDITED_TYPES.map((each) => ({ value: each, label: each.replaceAll('_', ' ') }))}
+            data={AUDITED_TYPES.map((each) => ({ value: each, label: kinds[each] }))}
           />
           <Select
             aria-label={texts.action}

@@ -7,7 +7,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError, api } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
+import { useSession } from '../../client/session.ts';
 import { Choice } from '../../components/choice.tsx';
 import { fieldError, useDeed } from '../../components/form.tsx';
 import { Columns, Sheet } from '../../components/page.tsx';
@@ -47,12 +47,9 @@ export function CompanyTab(): ReactNode {
 
 function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }): ReactNode {
   const texts = useTexts(COMPANY_TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const [draft, setDraft] = useState(() => toCompanyDraft(tenant, pdf));
   const [saved, setSaved] = useState(draft);
-  const mayTenant = can(session, 'tenant', 'write');
-  const maySetting = can(session, 'setting', 'write');
   const save = useDeed(
     async () => {
       if (JSON.stringify(toTenantBody(draft)) !== JSON.stringify(toTenantBody(saved)))
@@ -189,7 +186,7 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
           <SaveFoot
             save={save}
             fields={listShownFields(save.error, draft)}
-            mayWrite={mayTenant && maySetting}
+            needs={['tenant:write', 'setting:write']}
             isChanged={isChanged}
           />
         </form>

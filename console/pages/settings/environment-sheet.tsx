@@ -58,7 +58,7 @@ function NewEnvironment({ onClose }: { onClose: () => void }): ReactNode {
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <TypeChoice type={type} onType={setType} />
-        <FormFoot deed={create} fields={['name']} action={texts.createNow} />
+        <FormFoot needs="environment:write" deed={create} fields={['name']} action={texts.createNow} />
       </form>
     </SideSheet>
   );
@@ -120,6 +120,7 @@ function Rename({
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <FormFoot
+          needs="environment:write"
           deed={rename}
           fields={['name']}
           action={texts.rename}
@@ -185,7 +186,12 @@ function CopyCatalogue({ onClose }: { onClose: () => void }): ReactNode {
             <TypeChoice type={type} onType={setType} />
           </>
         )}
-        <FormFoot deed={copy} fields={['target_environment_id', 'name']} action={texts.copyNow} />
+        <FormFoot
+          needs="environment:write"
+          deed={copy}
+          fields={['target_environment_id', 'name']}
+          action={texts.copyNow}
+        />
       </form>
     </SideSheet>
   );

@@ -2,7 +2,6 @@
 import { Switch, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { can, useSession } from '../../client/session.ts';
 import { fieldError, useDeed } from '../../components/form.tsx';
 import { Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
@@ -20,7 +19,6 @@ export function MailTab(): ReactNode {
 
 function MailForm({ config }: { config: MailConfig }): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const [draft, setDraft] = useState({ ...config, reply_to: config.reply_to ?? '', bcc: config.bcc.join('\n') });
   const [saved, setSaved] = useState(draft);
@@ -74,12 +72,7 @@ function MailForm({ config }: { config: MailConfig }): ReactNode {
               onChange={({ currentTarget }) => change({ bcc: currentTarget.value })}
             />
           </div>
-          <SaveFoot
-            save={save}
-            fields={['value.reply_to', 'value.bcc']}
-            mayWrite={can(session, 'setting', 'write')}
-            isChanged={isChanged}
-          />
+          <SaveFoot save={save} fields={['value.reply_to', 'value.bcc']} needs="setting:write" isChanged={isChanged} />
         </form>
       </Sheet>
     </div>

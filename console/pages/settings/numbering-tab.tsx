@@ -2,7 +2,6 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { can, useSession } from '../../client/session.ts';
 import { fieldError, useDeed } from '../../components/form.tsx';
 import { Columns, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
@@ -33,7 +32,6 @@ export function NumberingTab(): ReactNode {
 
 function NumberingForm({ config }: { config: InvoiceConfig }): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const [draft, setDraft] = useState(() => toDraft(config));
   const [saved, setSaved] = useState(draft);
@@ -103,7 +101,7 @@ function NumberingForm({ config }: { config: InvoiceConfig }): ReactNode {
           <SaveFoot
             save={save}
             fields={[...FIELDS, 'format'].map((field) => `value.${field}`)}
-            mayWrite={can(session, 'setting', 'write')}
+            needs="setting:write"
             isChanged={isChanged}
           />
         </form>

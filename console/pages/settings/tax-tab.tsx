@@ -300,7 +300,7 @@ function NewRate({ onClose }: { onClose: () => void }): ReactNode {
           checked={isEverywhere}
           onChange={({ currentTarget }) => setEverywhere(currentTarget.checked)}
         />
-        <FormFoot deed={create} fields={['name', 'code', field]} action={texts.createNow} />
+        <FormFoot needs="tax:write" deed={create} fields={['name', 'code', field]} action={texts.createNow} />
       </form>
     </SideSheet>
   );

@@ -20,6 +20,7 @@ import { Loaded } from '../../components/states.tsx';
 import { Unknown } from '../../figures/money.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { RoleNames } from './role-names.tsx';
+import { describeRole, nameRole, ROLE_TEXTS } from './role-texts.ts';
 import styles from './settings.module.css';
 import type { SheetProps, TabProps } from './tab-props.ts';
 import { TEAM_TEXTS } from './team-texts.ts';
@@ -115,18 +116,18 @@ function RolesInput({
   onValue: (roles: string[]) => void;
 }): ReactNode {
   const texts = useTexts(TEAM_TEXTS);
+  const names = useTexts(ROLE_TEXTS);
   const roles = useGet('/rbac/roles', { query: { user_type: type } });
   const all = roles.data?.roles ?? [];
   return (
     <Checkbox.Group label={texts.roles} value={value} error={error} onChange={onValue}>
       <div className={styles.choices}>
-        {all.map(({ id, name, description }) => (
-          // The service names its roles in English.
+        {all.map((role) => (
           <Checkbox
-            key={id}
-            value={id}
-            label={<span lang="en">{name}</span>}
-            description={<span lang="en">{description}</span>}
+            key={role.id}
+            value={role.id}
+            label={nameRole(names, role)}
+            description={describeRole(names, role)}
           />
         ))}
       </div>
@@ -137,6 +138,7 @@ function RolesInput({
 function NewMember({ onClose }: { onClose: () => void }): ReactNode {
   const texts = useTexts(TEAM_TEXTS);
   const queries = useQueryClient();
+  const mayNot = useBlocked();
   const [type, setType] = useState<MemberType>('user');
   const [name, setName] = useState('');
   const [email, setEmail] = useState('');
@@ -210,10 +212,11 @@ function NewMember({ onClose }: { onClose: () => void }): ReactNode {
         )}
         <RolesInput type={type} value={roles} error={fieldError(add, 'roles')} onValue={setRoles} />
         <FormFoot
+          needs="user:write"
           deed={add}
           fields={['name', 'email', 'roles']}
           action={texts.addNow}
-          blocked={roles.length === 0 ? texts.rolesHint : null}
+          blocked={mayNot ?? (roles.length === 0 ? texts.rolesHint : null)}
         />
       </form>
     </SideSheet>
@@ -269,6 +272,7 @@ function OpenMember({ member, onClose }: { member: Member; onClose: () => void }
       <form className={styles.form} onSubmit={submit} aria-label={texts.roles}>
         <RolesInput type={member.type} value={roles} error={fieldError(save, 'roles')} onValue={setRoles} />
         <FormFoot
+          needs="user:write"
           deed={save}
           fields={['roles']}
           action={texts.saveRoles}

@@ -78,6 +78,7 @@ export function SignInPage(): ReactNode {
           visibilityToggleButtonProps={{ 'aria-label': texts.showPassword }}
         />
         <FormFoot
+          needs={null}
           deed={signIn}
           fields={['tenant_name', 'email', 'password']}
           action={isNew ? texts.create : texts.signIn}

@@ -72,7 +72,7 @@ export function ChangeSheet<Cost>(props: ChangeSheetProps<Cost>): ReactNode {
             <div className={preview.isPlaceholderData ? styles.stale : undefined}>{children(preview.data)}</div>
           )}
         </section>
-        <FormFoot deed={deed} fields={fields} action={action} blocked={blocked} />
+        <FormFoot needs="subscription:write" deed={deed} fields={fields} action={action} blocked={blocked} />
       </form>
     </SideSheet>
   );

@@ -50,7 +50,12 @@ export function CustomerForm({ onCreated, onClose }: CustomerFormProps): ReactNo
           {...bind('external_id')}
         />
         <TextInput label={texts.email} type="email" {...bind('email')} />
-        <FormFoot deed={create} fields={['name', 'external_id', 'email']} action={texts.createCustomer} />
+        <FormFoot
+          needs="customer:write"
+          deed={create}
+          fields={['name', 'external_id', 'email']}
+          action={texts.createCustomer}
+        />
       </form>
     </SideSheet>
   );

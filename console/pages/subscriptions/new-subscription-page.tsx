@@ -122,6 +122,7 @@ export function NewSubscriptionPage(): ReactNode {
             </>
           )}
           <FormFoot
+            needs="subscription:write"
             deed={create}
             fields={FIELDS}
             action={draft.is_draft ? texts.createDraft : texts.create}

@@ -68,6 +68,7 @@ export function SubscriptionActions({ subscription, isScheduled, onSheet }: Subs
       )}
       {isActivating && (
         <Confirm
+          needs="subscription:write"
           title={texts.activateTitle}
           action={texts.activateNow}
           onClose={() => setActivating(false)}

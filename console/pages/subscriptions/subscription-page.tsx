@@ -52,7 +52,7 @@ export function SubscriptionPage(): ReactNode {
   const { subscription_id } = useParams({ from: FROM });
   const subscription = useGet('/subscriptions/{id}', { path: { id: subscription_id } });
   return (
-    <Loaded query={subscription} rows={10}>
+    <Loaded query={subscription} record_id={subscription_id} rows={10}>
       {(shown) => <SubscriptionView key={subscription_id} subscription={shown as Subscription} />}
     </Loaded>
   );
@@ -272,6 +272,7 @@ function UndoDialogue({
   if (!schedule) return null;
   return (
     <Confirm
+      needs="subscription:write"
       title={texts.undoTitle}
       action={texts.undoNow}
       onClose={onClose}

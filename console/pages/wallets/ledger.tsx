@@ -10,7 +10,7 @@ import { Quantity } from '../../figures/money.tsx';
 import { Day, Moment } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { TEXTS } from './texts.ts';
-import type { Wallet, WalletTransaction } from './wallet.ts';
+import { findOwnDescription, type Wallet, type WalletTransaction } from './wallet.ts';
 import styles from './wallets.module.css';
 
 const FROM = '/env/$environment_id/wallets/$wallet_id';
@@ -123,7 +123,8 @@ function listLedgerColumns(texts: WalletTexts): Column<WalletTransaction>[] {
 /** Why credits moved, with the invoice that moved them. */
 function Reason({ entry }: { entry: WalletTransaction }): ReactNode {
   const texts = useTexts(TEXTS);
-  const { transaction_reason, transaction_status, description, reference_type, reference_id } = entry;
+  const { transaction_reason, transaction_status, reference_type, reference_id } = entry;
+  const description = findOwnDescription(entry);
   return (
     <>
       {texts[transaction_reason]}

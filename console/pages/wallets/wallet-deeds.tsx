@@ -87,6 +87,7 @@ export function TopUpWallet({ wallet, onClose }: DeedProps): ReactNode {
         )}
       </div>
       <FormFoot
+        needs="wallet:write"
         deed={topUp}
         fields={['credits_to_add', 'expiry_date_utc']}
         action={isInvoiced ? texts.invoiceNow : texts.topUpNow}
@@ -140,6 +141,7 @@ export function DebitWallet({ wallet, onClose }: DeedProps): ReactNode {
         )}
       </div>
       <FormFoot
+        needs="wallet:write"
         deed={debit}
         fields={['credits']}
         action={texts.debitNow}
@@ -157,6 +159,7 @@ export function CloseWallet({ wallet, onClose }: DeedProps): ReactNode {
   const queries = useQueryClient();
   return (
     <Confirm
+      needs="wallet:write"
       title={texts.closeTitle(walletName(wallet))}
       action={texts.closeNow}
       typed={walletName(wallet)}

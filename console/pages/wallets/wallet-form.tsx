@@ -92,6 +92,7 @@ export function WalletForm({ customer_id, onClose }: WalletFormProps): ReactNode
           onValue={setRate}
         />
         <FormFoot
+          needs="wallet:write"
           deed={save}
           fields={['customer_id', 'name', 'currency', 'conversion_rate']}
           action={texts.create}

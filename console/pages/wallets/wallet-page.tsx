@@ -38,7 +38,7 @@ export function WalletPage(): ReactNode {
     { refetchInterval: LIVE_MS },
   );
   return (
-    <Loaded query={wallet} rows={8}>
+    <Loaded query={wallet} record_id={wallet_id} rows={8}>
       {(record) => <WalletView key={wallet_id} wallet={record as LiveWallet} />}
     </Loaded>
   );

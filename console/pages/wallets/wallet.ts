@@ -53,3 +53,19 @@ const DAY_MS = 86_400_000;
 export function countDaysLeft(expiry_date: string | null | undefined, now_ms: number): number | null {
   return expiry_date ? Math.ceil((new Date(expiry_date).getTime() - now_ms) / DAY_MS) : null;
 }
+
+/** Reasons whose description the service writes: it repeats the reason, in English. */
+const SERVICE_REASONS: ReadonlySet<string> = new Set([
+  'CREDIT_EXPIRED',
+  'INVOICE_PAYMENT',
+  'INVOICE_VOID_REFUND',
+  'WALLET_TERMINATION',
+]);
+
+/** The description that a person wrote; null if there is none. */
+export function findOwnDescription({
+  transaction_reason,
+  description,
+}: Pick<WalletTransaction, 'transaction_reason' | 'description'>): string | null {
+  return description && !SERVICE_REASONS.has(transaction_reason) ? description : null;
+}

@@ -82,6 +82,7 @@ export function EndpointForm({
         </div>
         {reach === 'some' && <EventNamesInput value={names} onValue={setNames} />}
         <FormFoot
+          needs="webhook:write"
           deed={save}
           fields={['url', 'description']}
           action={endpoint ? texts.saveNow : texts.addNow}

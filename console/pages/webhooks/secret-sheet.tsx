@@ -84,7 +84,7 @@ export function RotateSecretSheet({
             label: each === '0' ? texts.endAtOnce : texts.hours(each),
           }))}
         />
-        <FormFoot deed={rotate} fields={['overlap_hours']} action={texts.rotateNow} />
+        <FormFoot needs="webhook:write" deed={rotate} fields={['overlap_hours']} action={texts.rotateNow} />
       </form>
     </SideSheet>
   );

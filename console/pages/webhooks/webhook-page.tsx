@@ -33,7 +33,11 @@ type Deed = 'disable' | 'delete';
 export function WebhookPage(): ReactNode {
   const { endpoint_id } = useParams({ from: FROM });
   const endpoint = useGet('/webhooks/endpoints/{id}', { path: { id: endpoint_id } });
-  return <Loaded query={endpoint}>{(loaded) => <Endpoint endpoint={loaded} />}</Loaded>;
+  return (
+    <Loaded query={endpoint} record_id={endpoint_id}>
+      {(loaded) => <Endpoint endpoint={loaded} />}
+    </Loaded>
+  );
 }
 
 function Endpoint({ endpoint }: { endpoint: WebhookEndpoint }): ReactNode {
@@ -118,6 +122,7 @@ function Endpoint({ endpoint }: { endpoint: WebhookEndpoint }): ReactNode {
       />
       {deed === 'disable' && (
         <Confirm
+          needs="webhook:write"
           title={texts.disableTitle}
           action={texts.disableNow}
           onConfirm={() => change('disabled')}
@@ -128,6 +133,7 @@ function Endpoint({ endpoint }: { endpoint: WebhookEndpoint }): ReactNode {
       )}
       {deed === 'delete' && (
         <Confirm
+          needs="webhook:write"
           title={texts.deleteTitle}
           action={texts.deleteNow}
           typed={new URL(url).host}

@@ -26,10 +26,10 @@ export async function addPassword(
   }
 }
 
-/** Replaces the password. Earlier tokens are no longer accepted, and all sessions of the user end. */
+/** Replaces the password. Earlier tokens are no longer accepted, and the sessions of the user end, except the given one. */
 export async function replacePassword(
   database: Database,
-  { user_id, tenant_id, hash, now }: Omit<UserPasswordInput, 'email'>,
+  { user_id, tenant_id, hash, except = null, now }: Omit<UserPasswordInput, 'email'> & { except?: string | null },
 ): Promise<void> {
   await database.raw('update user_passwords set hash = ?, changed_at = ? where user_id = ? and tenant_id = ?', [
     hash,
@@ -37,7 +37,7 @@ export async function replacePassword(
     user_id,
     tenant_id,
   ]);
-  await deleteUserSessions(database, { tenant_id, user_id });
+  await deleteUserSessions(database, { tenant_id, user_id, except });
 }
 
 /** The hash of this user's password; undefined if the user cannot sign in. */

@@ -76,9 +76,9 @@ describe('events: the thread of an event', () => {
       const [charge, peak] = thread.charges;
       expect(charge).to.include({ plan_name: 'Pro', quantity_before: '60', quantity_after: '120', currency: 'usd' });
       // Forty units fill the first tier, and twenty enter the second one with its fixed amount.
-      expect(charge).to.include({ before: '60', after: '113', amount: '53', tier_label: 'tier 2', ...period });
+      expect(charge).to.include({ before: '60', after: '113', amount: '53', tier: 2, ...period });
       expect(charge!.written_out).to.equal('40 × 1 + 20 × 0.5 + 3');
-      expect(peak).to.include({ before: '0.006', after: '0.006', amount: '0', written_out: '0', tier_label: null });
+      expect(peak).to.include({ before: '0.006', after: '0.006', amount: '0', written_out: '0', tier: null });
       const preview = await world.preview('acme');
       expect(thread.next_invoice).to.deep.equal({
         subscription_id: world.id('subscription acme'),

@@ -1,7 +1,8 @@
 /** The ground of the console in a browser: sign-in, addresses, preferences, roles, and the tools of a record. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../../support/console.ts';
+import { KEY_EFFECTS, KEY_ROWS } from '../../../console/shell/keys.ts';
+import { type ConsoleApp, declareTests, findViolations, startConsole, waitUntilShown } from '../../support/console.ts';
 
 const PASSWORD = 'correct horse battery';
 
@@ -151,5 +152,92 @@ describe('the ground of the console', function () {
     await page.keyboard.press('Escape');
     await page.waitForURL(/\/plans$/);
     expect(await focused()).to.equal('New plan…');
+  });
+
+  const MISSING = [
+    ['en-US', 'There is no such page', 'Go to Home', 'Search…', 'Search'],
+    ['de-DE', 'Diese Seite gibt es nicht', 'Zur Startseite', 'Suchen…', 'Suche'],
+  ] as const;
+  for (const [locale, title, home, search, palette] of MISSING)
+    test(`says that there is no such page, with ways on (${locale})`, async () => {
+      const { page } = await app.open('/planets/mars', { locale });
+      await page.getByRole('heading', { level: 1, name: title }).waitFor();
+      expect(await page.title()).to.equal(`${title} · Farthing`);
+      await page.getByText(`/env/${app.environment_id}/planets/mars`).waitFor();
+      expect(await findViolations(page)).to.deep.equal([]);
+      await page.getByRole('main').getByRole('button', { name: search }).click();
+      await page.getByRole('dialog', { name: palette, exact: true }).waitFor();
+      await page.keyboard.press('Escape');
+      await page.getByRole('link', { name: home }).click();
+      await page.waitForURL(new RegExp(`/env/${app.environment_id}`));
+      for (const address of ['/nowhere', '/env/env_00000000000000000000000000/plans']) {
+        const { page: alone } = await app.open(`${app.url}${address}`, { locale });
+        await alone.getByRole('heading', { level: 1, name: title }).waitFor();
+        expect(await findViolations(alone)).to.deep.equal([]);
+      }
+    });
+
+  const RECORDS = [
+    'customers/cust_',
+    'invoices/inv_',
+    'meters/meter_',
+    'plans/plan_',
+    'subscriptions/subs_',
+    'wallets/wallet_',
+    'webhooks/whep_',
+  ];
+  const NO_RECORD = [
+    ['en-US', 'There is no such record here'],
+    ['de-DE', 'Diesen Datensatz gibt es hier nicht'],
+  ] as const;
+  for (const [locale, title] of NO_RECORD)
+    test(`names the id of a record that does not exist (${locale})`, async () => {
+      const id = (path: string) => `${path}00000000000000000000000000`;
+      const prices = `plans/${plan_id}/prices/price_`;
+      for (const path of [...RECORDS, prices].map(id).concat(`${id('plans/plan_')}/prices/new`)) {
+        const { page } = await app.open(`/${path}`, { locale, refusals: [404] });
+        await page.getByRole('heading', { level: 1, name: title }).waitFor();
+        await page
+          .getByRole('alert')
+          .getByText(/_0{26}/)
+          .first()
+          .waitFor();
+        expect(await page.title(), path).to.equal(`${title} · Farthing`);
+      }
+    });
+
+  test('shows all keys on ?, not while somebody types, and not after it is turned off', async () => {
+    const { page } = await app.open('/customers');
+    await waitUntilShown(page);
+    const field = page.getByRole('searchbox', { name: 'Find a customer' });
+    await field.press('?');
+    expect(await field.inputValue()).to.equal('?');
+    const dialogue = page.getByRole('dialog', { name: 'Keys' });
+    expect(await dialogue.count()).to.equal(0);
+    await field.clear();
+    await field.blur();
+    await page.keyboard.press('?');
+    await dialogue.getByRole('row').nth(KEY_ROWS.length).waitFor();
+    for (const { effect } of KEY_ROWS)
+      await dialogue.getByRole('cell', { name: KEY_EFFECTS.en[effect].replaceAll('`', '') }).waitFor();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor({ state: 'attached' });
+      expect(await findViolations(page), colorScheme).to.deep.equal([]);
+    }
+    await dialogue.getByLabel('? opens this list').uncheck();
+    await page.keyboard.press('Escape');
+    await dialogue.waitFor({ state: 'detached' });
+    await page.keyboard.press('?');
+    await choose(page, 'Keys…');
+    await dialogue.getByLabel('? opens this list').check();
+    await page.keyboard.press('Escape');
+    await dialogue.waitFor({ state: 'detached' });
+    await page.keyboard.press('?');
+    await dialogue.waitFor();
+    const { page: german } = await app.open('/plans', { locale: 'de-DE' });
+    await waitUntilShown(german);
+    await german.keyboard.press('?');
+    await german.getByRole('dialog', { name: 'Tasten' }).getByText('öffnet die Zeile').waitFor();
   });
 });

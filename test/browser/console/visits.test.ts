@@ -11,31 +11,13 @@ import {
   waitUntilShown,
 } from '../../support/console.ts';
 import { listPages } from '../../support/console-pages.ts';
-import { type SeededRecords, seedRecords } from '../../support/console-records.ts';
+import { PLACEHOLDERS, type SeededRecords, seedRecords } from '../../support/console-records.ts';
 import { until } from '../../support/until.ts';
 
 const THEMES: readonly Theme[] = ['light', 'dark'];
 const WIDTHS = [1440, 1024, 390];
 const NARROWEST = 320;
 const FIT_MS = 3_000;
-const PLACEHOLDERS = Object.fromEntries(
-  [
-    'meter',
-    'plan',
-    'other_plan',
-    'price',
-    'customer',
-    'subscription',
-    'wallet',
-    'invoice',
-    'line',
-    'draft',
-    'endpoint',
-    'event',
-    'uncounted',
-  ].map((name) => [`${name}_id`, `{${name}}`]),
-) as SeededRecords;
-
 describe('every page of the console', function () {
   this.timeout(240_000);
   let app: ConsoleApp;

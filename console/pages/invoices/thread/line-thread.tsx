@@ -1,4 +1,5 @@
 /** Why a line costs what it costs: amount, price, usage, events, proof. */
+
 import { useClipboard } from '@mantine/hooks';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -15,6 +16,7 @@ import { Money, Quantity } from '../../../figures/money.tsx';
 import { Day, ExactTime, Period } from '../../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../../texts/texts.ts';
 import type { Invoice, InvoiceLine } from '../invoice.ts';
+import { formatLineReason } from '../line-reason.ts';
 import { explainLine, type LineExplanation, type PriceStep } from './explain-line.ts';
 import { useLineEnds } from './line-events.ts';
 import { MEASURES } from './measures.ts';
@@ -79,6 +81,7 @@ function AmountKnot({ line, explained }: ExplainedProps): ReactNode {
   const language = useLanguage();
   const { amount, currency, price_unit, price_unit_amount, computed_from } = line;
   const edited = computed_from?.edited;
+  const reason = formatLineReason(computed_from, language, currency);
   return (
     <Knot title={texts.lineAmount} value={<Money amount={amount} currency={currency} />} isFilled>
       {explained === null && texts.byHand}
@@ -98,7 +101,7 @@ function AmountKnot({ line, explained }: ExplainedProps): ReactNode {
       {price_unit && price_unit_amount && (
         <p>{texts.priceUnit(formatQuantity(language, price_unit_amount), price_unit)}</p>
       )}
-      {computed_from?.reason && <p lang="en">{computed_from.reason}</p>}
+      {reason && <p>{reason}</p>}
     </Knot>
   );
 }

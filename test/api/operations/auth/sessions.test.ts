@@ -305,7 +305,7 @@ describe('browser sessions', () => {
       expect((await me(browser)).status).to.equal(401);
     });
 
-    it('comes with a new password, for all sessions of the user', async () => {
+    it('comes with a new password, except for the session that changed it', async () => {
       const { browser, email } = await signUp();
       const other = openBrowser(api);
       await enter(other, { email, password: PASSWORD });
@@ -314,9 +314,23 @@ describe('browser sessions', () => {
         body: { password: 'another password', current_password: PASSWORD },
       });
       expect(changed.status).to.equal(200);
-      expect([(await me(browser)).status, (await me(other)).status]).to.deep.equal([401, 401]);
+      expect([(await me(browser)).status, (await me(other)).status]).to.deep.equal([200, 401]);
+      expect((await browser.request<Sessions>('GET', '/auth/sessions')).body.items).to.have.length(1);
       expect((await me(stranger.browser)).status).to.equal(200);
-      expect((await enter(browser, { email, password: 'another password' })).status).to.equal(201);
+      expect((await enter(other, { email, password: 'another password' })).status).to.equal(201);
+      const { body } = await api.request('POST', '/auth/login', {
+        body: { email, password: 'another password' },
+        key: null,
+      });
+      api.setNow(later(1));
+      const byToken = await api.request('PUT', '/users/me', {
+        body: { password: 'a third password', current_password: 'another password' },
+        headers: { authorization: `Bearer ${body.token}` },
+        key: null,
+      });
+      expect(byToken.status, byToken.text).to.equal(200);
+      expect([(await me(browser)).status, (await me(other)).status]).to.deep.equal([401, 401]);
+      expect((await enter(browser, { email, password: 'a third password' })).status).to.equal(201);
       await renewPassword(api.services, { email, now: new Date(NOW) });
       forgetKeys(api.services);
       expect((await me(browser)).status).to.equal(401);

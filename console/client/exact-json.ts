@@ -13,6 +13,19 @@ export function parseExact(text: string): unknown {
   );
 }
 
+/** Parses an answer that has events: numbers keep their digits in `properties`, and are numbers elsewhere. */
+export function parseEvents(text: string): unknown {
+  return readNumbers(parseExact(text));
+}
+
+function readNumbers(value: unknown): unknown {
+  if (typeof value === 'string') return value.startsWith(MARK) ? Number(value.slice(1)) : value;
+  if (Array.isArray(value)) return value.map(readNumbers);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([key, inner]) => [key, key === 'properties' ? inner : readNumbers(inner)]);
+  return Object.fromEntries(entries);
+}
+
 export function formatExact(value: unknown, indent = 0): string {
   return restoreNumbers(JSON.stringify(value, null, indent));
 }
@@ -27,3 +40,9 @@ export function formatExactValue(value: unknown): string {
   if (typeof value !== 'string') return formatExact(value);
   return value.startsWith(MARK) ? value.slice(1) : value;
 }
+
+/** Options of a request whose body is a text of `formatExact`. */
+export const exactBody = {
+  bodySerializer: (body: unknown) => body as string,
+  headers: { 'content-type': 'application/json' },
+};
