@@ -19,11 +19,18 @@ export function useDeed<Input, Output>(
   });
 }
 
-/** The message of an error for one field of the request; `line_items.0.amount` belongs to `line_items`, too. */
+/** The message of an error for one field of the request; `line_items[0].amount` belongs to `line_items`, too. */
 export function fieldError(deed: { error: Error | null }, field: string): string | undefined {
   const { error } = deed;
   if (!(error instanceof ApiError) || error.field === null) return undefined;
-  return error.field === field || error.field.startsWith(`${field}.`) ? error.message : undefined;
+  const rest = error.field.startsWith(field) ? error.field.slice(field.length) : null;
+  return rest === '' || rest?.startsWith('.') || rest?.startsWith('[') ? error.message : undefined;
+}
+
+/** The message of an error for this very field, without the name of the field, for an input inside a list. */
+export function exactFieldError(error: Error | null, field: string): string | undefined {
+  if (!(error instanceof ApiError) || error.field !== field) return undefined;
+  return error.message.replace(`${field}: `, '');
 }
 
 /** `fields` are those that show their errors themselves. */

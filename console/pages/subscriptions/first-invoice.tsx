@@ -16,22 +16,23 @@ export type SubscriptionPreview = components['schemas']['PreviewSubscriptionResp
 
 type FirstInvoiceProps = {
   preview: UseQueryResult<SubscriptionPreview>;
-  isComplete: boolean;
+  /** The term that the form lacks; null if it is complete. */
+  missing: string | null;
   /** The subscription starts on a chosen day. */
   isLater: boolean;
   /** The error stands at a field of the form already. */
   isFieldError: boolean;
 };
 
-export function FirstInvoice({ preview, isComplete, isLater, isFieldError }: FirstInvoiceProps): ReactNode {
+export function FirstInvoice({ preview, missing, isLater, isFieldError }: FirstInvoiceProps): ReactNode {
   const texts = useTexts(NEW_TEXTS);
   const { data, error, isError, isPlaceholderData } = preview;
   return (
     <Section title={texts.first}>
       <Sheet padded>
         <div aria-live="polite" aria-busy={preview.isFetching}>
-          {!isComplete ? (
-            <p className="muted">{texts.choose}</p>
+          {missing !== null ? (
+            <p className="muted">{missing}</p>
           ) : isError ? (
             isFieldError ? (
               <p className={styles.error}>{error.message}</p>

@@ -68,7 +68,7 @@ export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): Re
             label={line.display_name || line.price_id}
             value={quantities[line.id] ?? line.quantity}
             onValue={(quantity) => setQuantities((old) => ({ ...old, [line.id]: quantity }))}
-            error={at < 0 ? undefined : fieldError(preview, `${FIELD}.line_items.${at}`)}
+            error={at < 0 ? undefined : fieldError(preview, `${FIELD}.line_items[${at}]`)}
           />
         );
       })}
