@@ -3,7 +3,7 @@ import type { Customer, Meter, Plan, Price, Subscription } from '../../support/a
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00Z';
-const FALLING_TIERS = [100, 10, null].map((up_to) => ({ up_to, unit_amount: '1' }));
+const EQUAL_TIERS = [10, 10, null].map((up_to) => ({ up_to, unit_amount: '1' }));
 
 describe('/subscriptions', () => {
   let api: TestApi;
@@ -373,10 +373,10 @@ describe('/subscriptions', () => {
         'validation_error',
       ],
       [
-        'tiers of an override that do not rise',
+        'tiers of an override with one bound twice',
         () => ({
           override_line_items: [
-            { price_id: tokens.id, billing_model: 'TIERED', tier_mode: 'SLAB', tiers: FALLING_TIERS },
+            { price_id: tokens.id, billing_model: 'TIERED', tier_mode: 'SLAB', tiers: EQUAL_TIERS },
           ],
         }),
         /^override_line_items\[0\]\.tiers/,
