@@ -111,10 +111,10 @@ function PriceOverrideRow({ price, terms, where, error, path, onTerms }: PriceOv
               type="button"
               className={styles.linkish}
               aria-expanded={terms.charge !== null}
-              aria-label={terms.charge === null ? texts.ownChargeOf(label) : texts.planChargeOf(label)}
               onClick={toggleCharge}
             >
-              {terms.charge !== null ? texts.planCharge : billing_model === 'TIERED' ? texts.ownTiers : texts.ownModel}
+              {terms.charge !== null ? texts.planCharge : billing_model === 'TIERED' ? texts.ownTiers : texts.ownModel}{' '}
+              <span className="visually-hidden">{label}</span>
             </button>
           )}
         </div>
