@@ -1,4 +1,4 @@
-/** Windows, shares and marks of the usage explorer. Usage and cost come from the API; nothing is summed here. */
+/** Windows, shares and marks of the usage explorer. Usage and cost come from the API; the line of all other groups is what they leave. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { type ChartMark, type ChartPoint, toPlace } from '../../charts/series.ts';
 import { countDays, type DayRange } from '../../components/range.ts';
@@ -11,6 +11,13 @@ const HOUR_MS = 3_600_000;
 const HOUR_DAYS_MAX = 31;
 /** Aggregations whose usage is zero in a window without events. Of the others it is not known. */
 const EMPTY_IS_ZERO = new Set(['COUNT', 'SUM', 'COUNT_UNIQUE', 'SUM_WITH_MULTIPLIER']);
+
+/** Aggregations whose values of a split add up to the whole, so that a share and a line of all others have a meaning. */
+const ADDITIVE = new Set(['COUNT', 'SUM', 'SUM_WITH_MULTIPLIER']);
+
+export function isAdditive(aggregation: string): boolean {
+  return ADDITIVE.has(aggregation);
+}
 
 type Windowed = { readonly at: string; readonly value: string };
 
@@ -48,6 +55,26 @@ export function moveWindows(
     const place = places.get(new Date(at).getTime());
     return place === undefined ? [] : [{ at: new Date(place).toISOString(), value }];
   });
+}
+
+/** The whole minus its shown parts, window by window. */
+export function subtractParts(whole: readonly ChartPoint[], parts: readonly (readonly ChartPoint[])[]): ChartPoint[] {
+  const values = parts.map((points) => new Map(points.map(({ at, value }) => [at, value])));
+  return whole.map(({ at, value }) => ({
+    at,
+    value: values.reduce((rest, part) => rest.minus(part.get(at) ?? 0), new Decimal(value)).toFixed(),
+  }));
+}
+
+/** The sum of parts, window by window. */
+export function addParts(parts: readonly (readonly ChartPoint[])[]): ChartPoint[] {
+  const sums = new Map<string, Decimal>();
+  for (const { at, value } of parts.flat()) sums.set(at, (sums.get(at) ?? new Decimal(0)).plus(value));
+  return [...sums].map(([at, sum]) => ({ at, value: sum.toFixed() }));
+}
+
+export function isAllZero(points: readonly ChartPoint[]): boolean {
+  return points.every(({ value }) => new Decimal(value).isZero());
 }
 
 function startOfWindow(day: string, window: UsageWindow): number {

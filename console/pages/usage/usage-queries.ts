@@ -5,7 +5,7 @@ import { type DayRange, toInstants } from '../../components/range.ts';
 import { listValues } from './usage-figures.ts';
 import type { UsageWindow } from './usage-window.ts';
 
-/** Values of a split that are read, each by a query of its own. */
+/** Values of a split that are read first, each by a query of its own. */
 const VALUES_MAX = 12;
 
 export type MeterUsage = Awaited<ReturnType<typeof askUsage>>;
@@ -72,10 +72,16 @@ export type SplitRow = {
 
 export type Split = { readonly rows: readonly SplitRow[]; readonly left_out: number; readonly isPending: boolean };
 
-type SplitInput = { query: UsageQuery; split: string | undefined; before: DayRange | null };
+type SplitInput = {
+  query: UsageQuery;
+  split: string | undefined;
+  before: DayRange | null;
+  /** Values to read. */
+  values_max: number | undefined;
+};
 
 /** Usage for each value of a property, or for each customer: one answer of the API each, so that nothing is summed in the browser. */
-export function useSplit({ query, split, before }: SplitInput): Split {
+export function useSplit({ query, split, before, values_max = VALUES_MAX }: SplitInput): Split {
   const property = split?.startsWith('p:') ? split.slice(2) : undefined;
   const { window: _, ...whole } = query;
   const items = useQuery({
@@ -86,7 +92,7 @@ export function useSplit({ query, split, before }: SplitInput): Split {
     value: property === undefined ? external_customer_id : readValue(properties, property),
     usage: total_usage,
   }));
-  const { values, left_out } = listValues(weights, VALUES_MAX);
+  const { values, left_out } = listValues(weights, values_max);
   const narrow = (value: string, base: UsageQuery): UsageQuery =>
     property === undefined ? { ...base, external_customer_id: value } : { ...base, filters: { [property]: [value] } };
   const enabled = split !== undefined && !items.isPlaceholderData;

@@ -197,10 +197,7 @@ describe('stories of the console', function () {
         await page.getByRole('button', { name: 'Create subscription' }).click();
         await page.getByRole('heading', { level: 1, name: /Scale/ }).waitFor();
         await place.advance(NEXT_MONTH);
-        const { items } = await place.send<{ items: { total: string }[] }>(
-          'GET',
-          '/invoices?limit=50',
-        );
+        const { items } = await place.send<{ items: { total: string }[] }>('GET', '/invoices?limit=50');
         expect(items.map(({ total }) => total)).to.have.members(['408.06', '535']);
       });
 
