@@ -102,8 +102,8 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
               // A line runs on over windows whose usage is not known.
               spanGaps: true,
               points: { show: false },
-              // An area of all others would cover those of the groups.
-              ...(isBefore ? { dash: [4, 4] } : isOther ? {} : { fill: `${stroke}29` }),
+              // An area of all others would cover those of the groups. A system colour has no transparency.
+              ...(isBefore ? { dash: [4, 4] } : isOther || !stroke.startsWith('#') ? {} : { fill: `${stroke}29` }),
             };
           }),
         ],
