@@ -1,5 +1,4 @@
 /** A customer: what it owes and holds, what it uses now, the next invoice, its records, and what changed. */
-import { Menu } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -11,6 +10,7 @@ import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { CopyId } from '../../components/copy.tsx';
 import { History } from '../../components/history.tsx';
+import { MoreMenu } from '../../components/more-menu.tsx';
 import { PageHead, Section } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
@@ -107,23 +107,14 @@ function CustomerHead({ customer, onChange }: HeadProps): ReactNode {
       }
       actions={
         <>
-          <Menu position="bottom-end">
-            <Menu.Target>
-              <Button>{texts.more}</Button>
-            </Menu.Target>
-            <Menu.Dropdown>
-              <Menu.Item onClick={() => onChange({ sheet: 'record' })}>{texts.record}</Menu.Item>
-              {isCurrent && (
-                <Menu.Item
-                  disabled={mayNot !== null}
-                  title={mayNot ?? undefined}
-                  onClick={() => onChange({ do: 'archive' })}
-                >
-                  {texts.archive}
-                </Menu.Item>
-              )}
-            </Menu.Dropdown>
-          </Menu>
+          <MoreMenu
+            actions={[
+              { label: texts.record, onClick: () => onChange({ sheet: 'record' }) },
+              ...(isCurrent
+                ? [{ label: texts.archive, blocked: mayNot, onClick: () => onChange({ do: 'archive' }) }]
+                : []),
+            ]}
+          />
           <Button blocked={mayNot} onClick={() => onChange({ sheet: 'edit' })}>
             {texts.edit}
           </Button>

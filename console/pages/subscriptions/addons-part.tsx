@@ -4,6 +4,7 @@ import type { ReactNode } from 'react';
 import { useGet } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 import { type AddonDraft, EMPTY_ADDON } from './subscription-draft.ts';
@@ -55,14 +56,12 @@ export function AddonsPart({ draft, findError, set }: Omit<DraftPartProps, 'pric
                 onChange={(value) => change(at, { cadence: value === 'onetime' ? 'onetime' : 'recurring' })}
               />
             </div>
-            <button
-              type="button"
-              className={styles.linkish}
+            <TextButton
               aria-label={texts.removeAddon(at + 1)}
               onClick={() => set({ addons: addons.filter((_, index) => index !== at) })}
             >
               {texts.remove}
-            </button>
+            </TextButton>
           </fieldset>
         );
       })}

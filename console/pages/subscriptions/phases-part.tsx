@@ -3,6 +3,7 @@ import { TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Button } from '../../components/button.tsx';
 import { exactFieldError } from '../../components/form.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
@@ -68,14 +69,12 @@ export function PhasesPart({ draft, prices, findError, error, set }: DraftPartPr
               error={findError(`${path}.coupons`)}
               onValue={(next) => change(at, { coupons: next })}
             />
-            <button
-              type="button"
-              className={styles.linkish}
+            <TextButton
               aria-label={texts.removePhase(at + 1)}
               onClick={() => set({ phases: phases.filter((_, index) => index !== at) })}
             >
               {texts.remove}
-            </button>
+            </TextButton>
           </fieldset>
         );
       })}

@@ -1,17 +1,16 @@
 /** Changes the plan, now or at the end of the period, after showing its cost. */
-import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, dataFrom } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
-import { invalidate, useGet } from '../../client/queries.ts';
+import { useGet } from '../../client/queries.ts';
 import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
-import { fieldError, useDeed } from '../../components/form.tsx';
+import { fieldError } from '../../components/form.tsx';
 import { Facts } from '../../components/page.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { PriceRate } from '../plans/price-rate.tsx';
-import { ChangeInvoice, ChangeSheet, useCostPreview, Warnings } from './change-cost.tsx';
+import { ChangeInvoice, ChangeSheet, useChange, useCostPreview, Warnings } from './change-cost.tsx';
 import { CHANGE_TEXTS } from './change-texts.ts';
 import { Radios } from './radios.tsx';
 import { PlanSelect } from './record-selects.tsx';
@@ -25,7 +24,6 @@ type SubscriptionSheetProps = { subscription: Subscription; onClose: () => void 
 
 export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
-  const queries = useQueryClient();
   const [plan_id, setPlan] = useState<string>();
   const [change_at, setChangeAt] = useState<'immediate' | 'end_of_period'>('immediate');
   const [proration_behavior, setProration] = useState<'create_prorations' | 'none'>('create_prorations');
@@ -39,13 +37,9 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
     body,
     (change) => api.POST('/subscriptions/{id}/change/v2/preview', { params, body: change }),
   );
-  const deed = useDeed(
+  const deed = useChange(
     () => dataFrom(api.POST('/subscriptions/{id}/change/v2/execute', { params, body: body! })),
-    async () => {
-      // The sheet closes first: another one may be opened while the page is read again.
-      onClose();
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
-    },
+    onClose,
   );
   return (
     <ChangeSheet
@@ -54,7 +48,7 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
       preview={preview}
       isComplete={body !== null}
       incomplete={texts.choose}
-      deed={{ ...deed, mutate: () => deed.mutate(undefined) }}
+      deed={deed}
       action={change_at === 'immediate' ? texts.changeNow : texts.schedule}
       onClose={onClose}
       form={

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import { exactFieldError } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Sheet } from '../../components/page.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { formatQuantity } from '../../figures/format.ts';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import type { PlanPrice } from '../plans/plan-queries.ts';
@@ -107,15 +108,10 @@ function PriceOverrideRow({ price, terms, where, error, path, onTerms }: PriceOv
             />
           )}
           {price_unit === null && (
-            <button
-              type="button"
-              className={styles.linkish}
-              aria-expanded={terms.charge !== null}
-              onClick={toggleCharge}
-            >
+            <TextButton className={styles.ownLink} aria-expanded={terms.charge !== null} onClick={toggleCharge}>
               {terms.charge !== null ? texts.planCharge : billing_model === 'TIERED' ? texts.ownTiers : texts.ownModel}{' '}
               <span className="visually-hidden">{label}</span>
-            </button>
+            </TextButton>
           )}
         </div>
       </div>

@@ -4,6 +4,7 @@ import type { ReactNode } from 'react';
 import { Choice } from '../../components/choice.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { PlanPrice } from '../plans/plan-queries.ts';
 import { findUnshown } from './field-errors.ts';
@@ -55,9 +56,7 @@ export function WhoPart(props: WhoPartProps): ReactNode {
               onValue={onCustomer}
               error={findError('customer_id')}
             />
-            <button type="button" className={styles.linkish} onClick={onNewCustomer}>
-              {texts.newCustomer}
-            </button>
+            <TextButton onClick={onNewCustomer}>{texts.newCustomer}</TextButton>
           </div>
           <PlanSelect
             label={texts.plan}

@@ -9,6 +9,7 @@ import { CopyId } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
 import { type Fact, Facts, Section, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { formatMoney, formatQuantity } from '../../figures/format.ts';
 import { Quantity } from '../../figures/money.tsx';
 import { Day, Moment, Period } from '../../figures/when.tsx';
@@ -230,9 +231,7 @@ export function SubscriptionAddons({ subscription, onAttach, onDetach }: Subscri
                     blocked === null &&
                     addon_status === 'active' &&
                     end_date === null && (
-                      <button type="button" className={styles.linkish} onClick={() => onDetach(association_id)}>
-                        {texts.detach}
-                      </button>
+                      <TextButton onClick={() => onDetach(association_id)}>{texts.detach}</TextButton>
                     ),
                 },
               ]}

@@ -7,6 +7,7 @@ import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { formatQuantity } from '../../figures/format.ts';
 import { Money } from '../../figures/money.tsx';
 import { Moment } from '../../figures/when.tsx';
@@ -113,13 +114,7 @@ function Entry({ entry, subscription, onUndo, isLater = false }: EntryProps): Re
 function UndoButton({ onUndo }: { onUndo: () => void }): ReactNode {
   const { undo } = useTexts(PAGE_TEXTS);
   const session = useSession();
-  return (
-    can(session, 'subscription', 'write') && (
-      <button type="button" className={styles.linkish} onClick={onUndo}>
-        {undo}
-      </button>
-    )
-  );
+  return can(session, 'subscription', 'write') && <TextButton onClick={onUndo}>{undo}</TextButton>;
 }
 
 function EntryAmount({ entry }: { entry: TimeLineEntry }): ReactNode {

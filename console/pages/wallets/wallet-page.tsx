@@ -1,11 +1,11 @@
 /** A wallet: its balance now and after what is used, its lots, its ledger, and what can be done with it. */
-import { Menu } from '@mantine/core';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense } from 'react';
 import { useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { CopyId } from '../../components/copy.tsx';
+import { MoreMenu } from '../../components/more-menu.tsx';
 import { PageHead, Section } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
@@ -124,21 +124,12 @@ function WalletHead({ wallet, onChange }: HeadProps): ReactNode {
       }
       actions={
         <>
-          <Menu position="bottom-end">
-            <Menu.Target>
-              <Button>{texts.more}</Button>
-            </Menu.Target>
-            <Menu.Dropdown>
-              <Menu.Item onClick={() => onChange({ sheet: 'record' })}>{texts.record}</Menu.Item>
-              <Menu.Item
-                disabled={blocked !== null}
-                title={blocked ?? undefined}
-                onClick={() => onChange({ do: 'close' })}
-              >
-                {texts.close}
-              </Menu.Item>
-            </Menu.Dropdown>
-          </Menu>
+          <MoreMenu
+            actions={[
+              { label: texts.record, onClick: () => onChange({ sheet: 'record' }) },
+              { label: texts.close, blocked, onClick: () => onChange({ do: 'close' }) },
+            ]}
+          />
           <Button blocked={blocked} onClick={() => onChange({ do: 'debit' })}>
             {texts.debit}
           </Button>
