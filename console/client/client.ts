@@ -18,7 +18,7 @@ export class ApiError extends Error {
   readonly field: string | null;
   readonly request_id: string | null;
 
-  constructor(status: number, record: ErrorRecord | null, request_id: string | null) {
+  constructor(status: number, record: ApiErrorRecord | null, request_id: string | null) {
     super(record?.message ?? `the service answered ${status}`);
     this.name = 'ApiError';
     this.status = status;
@@ -28,7 +28,7 @@ export class ApiError extends Error {
   }
 }
 
-type ErrorRecord = { code?: string; message?: string; details?: { field?: unknown } | null };
+type ApiErrorRecord = { code?: string; message?: string; details?: { field?: unknown } | null };
 
 const addHeaders: Middleware = {
   onRequest({ request }) {
@@ -48,7 +48,7 @@ const throwErrors: Middleware = {
 };
 
 export async function readError(response: Response): Promise<ApiError> {
-  const record = (await response.json().catch(() => null)) as ErrorRecord | null;
+  const record = (await response.json().catch(() => null)) as ApiErrorRecord | null;
   return new ApiError(response.status, record, response.headers.get('x-request-id'));
 }
 

@@ -28,7 +28,7 @@ export function fieldError(deed: { error: Error | null }, field: string): string
 }
 
 /** The message of an error for this very field, without the name of the field, for an input inside a list. */
-export function exactFieldError(error: Error | null, field: string): string | undefined {
+export function findExactError(error: Error | null, field: string): string | undefined {
   if (!(error instanceof ApiError) || error.field !== field) return undefined;
   return error.message.replace(`${field}: `, '');
 }

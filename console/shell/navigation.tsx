@@ -9,10 +9,10 @@ import { Mark } from './mark.tsx';
 import { PLACE_TEXTS } from './place-texts.ts';
 import styles from './shell.module.css';
 
-type Place = { readonly key: keyof typeof PLACE_TEXTS.en; readonly to: LinkProps['to'] };
-type Group = { readonly key: keyof typeof GROUP_NAMES | null; readonly places: readonly Place[] };
+type NavigationPlace = { readonly key: keyof typeof PLACE_TEXTS.en; readonly to: LinkProps['to'] };
+type NavigationGroup = { readonly key: keyof typeof GROUP_NAMES | null; readonly places: readonly NavigationPlace[] };
 
-const GROUPS: readonly Group[] = [
+const GROUPS: readonly NavigationGroup[] = [
   {
     key: null,
     places: [
@@ -80,7 +80,7 @@ export function Navigation({ environment, environments }: NavigationProps): Reac
   );
 }
 
-function PlaceLink({ place: { key, to } }: { place: Place }): ReactNode {
+function PlaceLink({ place: { key, to } }: { place: NavigationPlace }): ReactNode {
   const places = useTexts(PLACE_TEXTS);
   return (
     <Link

@@ -1,16 +1,16 @@
 /** The subscription pages of the console: the request of the form, the time line, and the lines of previews. */
 import { expect } from 'chai';
 import { ApiError } from '../../console/client/client.ts';
-import type { Invoice } from '../../console/pages/invoices/invoice.ts';
+import type { InvoiceRecord } from '../../console/pages/invoices/invoice.ts';
 import { createDraft } from '../../console/pages/plans/price-draft.ts';
 import { findUnshown } from '../../console/pages/subscriptions/field-errors.ts';
 import {
   findNextInvoiceAt,
   listCurrentLines,
   numberLines,
+  type ScheduleRecord,
   type SubscribedLine,
-  type Subscription,
-  type SubscriptionSchedule,
+  type SubscriptionRecord,
 } from '../../console/pages/subscriptions/subscription.ts';
 import {
   addPhase,
@@ -46,7 +46,7 @@ const buildLine = (fields: Partial<SubscribedLine>): SubscribedLine =>
     ...fields,
   }) as SubscribedLine;
 
-const buildSubscription = (fields: Partial<Subscription> = {}): Subscription =>
+const buildSubscription = (fields: Partial<SubscriptionRecord> = {}): SubscriptionRecord =>
   ({
     id: 'subs_1',
     plan_id: 'plan_team',
@@ -60,7 +60,7 @@ const buildSubscription = (fields: Partial<Subscription> = {}): Subscription =>
     phases: [],
     line_items: [buildLine({})],
     ...fields,
-  }) as Subscription;
+  }) as SubscriptionRecord;
 
 const build = (input: Partial<Parameters<typeof buildTimeLine>[0]> = {}) =>
   buildTimeLine({
@@ -298,8 +298,8 @@ describe('the time line of a subscription', () => {
       status: 'pending',
       scheduled_at: PERIOD_END,
       configuration: { target_plan_id: 'plan_business' },
-    } as unknown as SubscriptionSchedule;
-    const invoice = { id: 'inv_1', created_at: CHANGE, finalized_at: '2026-11-01T00:04:00Z' } as Invoice;
+    } as unknown as ScheduleRecord;
+    const invoice = { id: 'inv_1', created_at: CHANGE, finalized_at: '2026-11-01T00:04:00Z' } as InvoiceRecord;
     const entries = build({
       subscription: buildSubscription({ trial_end: '2026-10-08T00:00:00Z' }),
       schedules: [schedule],
@@ -316,7 +316,7 @@ describe('the time line of a subscription', () => {
   it('shows an undone schedule at the time of its undoing, and leaves an executed one to its effects', () => {
     const undone = { id: 'sched_1', schedule_type: 'cancellation', status: 'cancelled', cancelled_at: CHANGE };
     const executed = { id: 'sched_2', schedule_type: 'plan_change', status: 'executed', scheduled_at: CHANGE };
-    const entries = build({ schedules: [undone, executed] as unknown as SubscriptionSchedule[] });
+    const entries = build({ schedules: [undone, executed] as unknown as ScheduleRecord[] });
     expect(kinds(entries)).to.deep.equal(['next_invoice', 'undone', 'started']);
     expect(entries[1]).to.include({ at: CHANGE, schedule_type: 'cancellation' });
   });
@@ -392,7 +392,7 @@ describe('the time line of a subscription', () => {
 
 describe('lines of subscriptions and previews', () => {
   it('numbers the lines of a preview, and retains ids', () => {
-    const invoice = { line_items: [{ id: '' }, { id: 'inv_line_1' }, { id: '' }] } as Invoice;
+    const invoice = { line_items: [{ id: '' }, { id: 'inv_line_1' }, { id: '' }] } as InvoiceRecord;
     expect(numberLines(invoice).line_items?.map(({ id }) => id)).to.deep.equal(['1', 'inv_line_1', '3']);
   });
 

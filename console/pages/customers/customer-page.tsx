@@ -16,7 +16,7 @@ import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import type { Customer } from './customer.ts';
+import type { CustomerRecord } from './customer.ts';
 import { CustomerFacts, CustomerFigures } from './customer-facts.tsx';
 import { CustomerForm } from './customer-form.tsx';
 import styles from './customer-page.module.css';
@@ -34,12 +34,12 @@ export function CustomerPage(): ReactNode {
   const customer = useGet('/customers/{id}', { path: { id: customer_id } });
   return (
     <Loaded query={customer} rows={10}>
-      {(record) => <CustomerView key={customer_id} customer={record as Customer} />}
+      {(record) => <CustomerView key={customer_id} customer={record as CustomerRecord} />}
     </Loaded>
   );
 }
 
-function CustomerView({ customer }: { customer: Customer }): ReactNode {
+function CustomerView({ customer }: { customer: CustomerRecord }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const { sheet, why, do: dialogue } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
@@ -87,9 +87,9 @@ function CustomerView({ customer }: { customer: Customer }): ReactNode {
   );
 }
 
-type HeadProps = { customer: Customer; onChange: (next: CustomerSearch) => void };
+type CustomerHeadProps = { customer: CustomerRecord; onChange: (next: CustomerSearch) => void };
 
-function CustomerHead({ customer, onChange }: HeadProps): ReactNode {
+function CustomerHead({ customer, onChange }: CustomerHeadProps): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const session = useSession();
   const { id, name, external_id, email, status } = customer;
@@ -138,7 +138,7 @@ function CustomerHead({ customer, onChange }: HeadProps): ReactNode {
   );
 }
 
-function ArchiveCustomer({ customer, onClose }: { customer: Customer; onClose: () => void }): ReactNode {
+function ArchiveCustomer({ customer, onClose }: { customer: CustomerRecord; onClose: () => void }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const queries = useQueryClient();
   const name = customer.name || customer.external_id;

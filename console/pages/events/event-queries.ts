@@ -3,14 +3,14 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/
 import { ApiError, api, dataFrom } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
 import { parseExact } from './exact-json.ts';
-import type { UncountedReason } from './routes.ts';
+import type { ReasonFilter } from './routes.ts';
 
 const PAGE_ROWS = 50;
 /** Days back in which events that are not counted are listed, unless a period is chosen. */
 export const UNCOUNTED_DAYS = 31;
 
 export type EventThreadData = GetData<'/events/{id}/thread'>;
-export type UncountedEvent = GetData<'/events/uncounted'>['items'][number];
+export type UncountedRecord = GetData<'/events/uncounted'>['items'][number];
 /** The properties of the event as sent, with every digit. */
 export type ExactThread = { readonly thread: EventThreadData; readonly properties: Record<string, unknown> };
 
@@ -22,7 +22,7 @@ export type EventFilters = {
   readonly end_time?: string;
 };
 
-export function eventsQuery(filters: EventFilters) {
+export function buildEventsQuery(filters: EventFilters) {
   return infiniteQueryOptions({
     queryKey: ['/events', 'pages', filters] as const,
     initialPageParam: null as string | null,
@@ -39,7 +39,7 @@ export function eventsQuery(filters: EventFilters) {
 }
 
 export type UncountedFilters = {
-  readonly reason?: UncountedReason;
+  readonly reason?: ReasonFilter;
   readonly event_name?: string;
   readonly external_customer_id?: string;
   readonly days?: number;
@@ -47,7 +47,7 @@ export type UncountedFilters = {
   readonly end_time?: string;
 };
 
-export function uncountedQuery(filters: UncountedFilters) {
+export function buildUncountedQuery(filters: UncountedFilters) {
   return infiniteQueryOptions({
     queryKey: ['/events/uncounted', 'pages', filters] as const,
     initialPageParam: null as string | null,
@@ -63,7 +63,7 @@ export function uncountedQuery(filters: UncountedFilters) {
 }
 
 /** Counts of the events that are not counted, by reason. */
-export function uncountedCountsQuery(filters: UncountedFilters) {
+export function buildUncountedCountsQuery(filters: UncountedFilters) {
   return queryOptions({
     queryKey: ['/events/uncounted', 'counts', filters] as const,
     queryFn: ({ signal }) =>
@@ -84,7 +84,7 @@ export const whileProcessing = {
 };
 
 /** Corrections of an event, read again until all are applied. */
-export function correctionsQuery(id: string) {
+export function buildCorrectionsQuery(id: string) {
   return queryOptions({
     queryKey: ['/events/{id}/corrections', id] as const,
     queryFn: ({ signal }) =>
@@ -97,7 +97,7 @@ export function correctionsQuery(id: string) {
 /**
  * The thread of an event. It is read again each second until the event takes effect, and once more when a correction is applied.
  */
-export function threadQuery(id: string, applied_count: number) {
+export function buildThreadQuery(id: string, applied_count: number) {
   return queryOptions({
     queryKey: ['/events/{id}/thread', id, applied_count] as const,
     placeholderData: keepPreviousData,

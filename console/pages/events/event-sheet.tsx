@@ -16,7 +16,7 @@ import { Money, Quantity } from '../../figures/money.tsx';
 import { Day, ExactTime, Moment, Period } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { CorrectEvent } from './correct-event.tsx';
-import { correctionsQuery, type EventThreadData, type ExactThread, threadQuery } from './event-queries.ts';
+import { buildCorrectionsQuery, buildThreadQuery, type EventThreadData, type ExactThread } from './event-queries.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
 import { formatExactValue } from './exact-json.ts';
@@ -38,10 +38,10 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
   const texts = useTexts(EVENT_TEXTS);
   const session = useSession();
   const queries = useQueryClient();
-  const corrections = useQuery(correctionsQuery(id));
+  const corrections = useQuery(buildCorrectionsQuery(id));
   const items = corrections.data?.items ?? [];
   const applied = items.filter(({ state }) => state === 'applied').length;
-  const found = useQuery(threadQuery(id, applied));
+  const found = useQuery(buildThreadQuery(id, applied));
   const { thread, properties } = found.data ?? {};
   const isVoided = thread?.status === 'voided';
   const blocked = !can(session, 'event', 'correct')

@@ -13,7 +13,7 @@ import { formatCount, formatQuantity } from '../../figures/format.ts';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { EventFilterBar } from './event-filters.tsx';
 import { EventList } from './event-list.tsx';
-import { type EventFilters, UNCOUNTED_DAYS, uncountedCountsQuery } from './event-queries.ts';
+import { buildUncountedCountsQuery, type EventFilters, UNCOUNTED_DAYS } from './event-queries.ts';
 import { findSampleRate, parsePropertyFilter } from './event-rows.ts';
 import { EventSheet } from './event-sheet.tsx';
 import { EVENT_TEXTS } from './event-texts.ts';
@@ -143,7 +143,7 @@ function EventTabs({ search, filters }: { search: EventsSearch; filters: EventFi
   const language = useLanguage();
   const { property_filters: _, ...rest } = filters;
   const counts = useQuery(
-    uncountedCountsQuery({ ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) }),
+    buildUncountedCountsQuery({ ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) }),
   );
   const all = counts.data?.counts ?? [];
   const total = all.reduce((sum, { event_count }) => sum + event_count, 0);

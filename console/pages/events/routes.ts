@@ -4,7 +4,7 @@ import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
 
 export const UNCOUNTED_REASONS = ['unmatched', 'unusable', 'conflict', 'dead_letter'] as const;
-export type UncountedReason = (typeof UNCOUNTED_REASONS)[number];
+export type ReasonFilter = (typeof UNCOUNTED_REASONS)[number];
 const DIALOGUES = ['correct', 'mend', 'void', 'send'] as const;
 
 /**
@@ -13,7 +13,7 @@ const DIALOGUES = ['correct', 'mend', 'void', 'send'] as const;
  */
 export type EventsSearch = {
   tab?: 'uncounted';
-  reason?: UncountedReason;
+  reason?: ReasonFilter;
   customer?: string;
   name?: string;
   property?: string;

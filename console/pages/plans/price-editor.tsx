@@ -7,11 +7,11 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useRef, useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
-import { exactFieldError } from '../../components/form.tsx';
+import { findExactError } from '../../components/form.tsx';
 import { Columns, Section } from '../../components/page.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { CostPanel } from './cost-panel.tsx';
-import { addScaleQuantities, costQuery } from './cost-query.ts';
+import { addScaleQuantities, buildCostQuery } from './cost-query.ts';
 import { MeterSelect } from './meter-select.tsx';
 import {
   chooseModel,
@@ -60,7 +60,7 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
   const [priced] = useDebouncedValue(draft, TYPING_MS);
   const isComplete = hasCharge(priced);
   const quantities = addScaleQuantities(priced, quantity, scale);
-  const cost = useQuery({ ...costQuery(priced, quantities), enabled: isComplete });
+  const cost = useQuery({ ...buildCostQuery(priced, quantities), enabled: isComplete });
   const costs = indexCosts(cost.data?.quantities ?? [], cost.data?.items ?? []);
   const errorAt = (field: string) =>
     findFieldError(props.error, field) ?? (isComplete ? findFieldError(cost.error, field) : undefined);
@@ -174,5 +174,5 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
 
 /** The message for a field of the draft. A cost names it as a part of its `price`. */
 function findFieldError(error: Error | null, field: string): string | undefined {
-  return exactFieldError(error, field) ?? exactFieldError(error, `price.${field}`);
+  return findExactError(error, field) ?? findExactError(error, `price.${field}`);
 }

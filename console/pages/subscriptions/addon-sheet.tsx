@@ -10,15 +10,15 @@ import { useTexts } from '../../texts/texts.ts';
 import { ChangeInvoice, ChangeSheet, useChange, useCostPreview } from './change-cost.tsx';
 import { CHANGE_TEXTS } from './change-texts.ts';
 import { Radios } from './radios.tsx';
-import type { Subscription } from './subscription.ts';
+import type { SubscriptionRecord } from './subscription.ts';
 
 type AddonSheetProps = {
-  subscription: Subscription;
+  subscription: SubscriptionRecord;
   /** The association that is detached; undefined attaches an add-on. */
   association_id: string | undefined;
   onClose: () => void;
 };
-type Modification = components['schemas']['ExecuteSubscriptionModifyRequest'];
+type AddonChangeBody = components['schemas']['ExecuteSubscriptionModifyRequest'];
 
 const LIST_MAX = 200;
 
@@ -31,7 +31,7 @@ export function AddonSheet({ subscription, association_id, onClose }: AddonSheet
   const { id } = subscription;
   const body = buildModification({ association_id, addon_id, quantity, proration_behavior });
   const params = { path: { id } };
-  const preview = useCostPreview<components['schemas']['SubscriptionModifyResponse'], Modification>(
+  const preview = useCostPreview<components['schemas']['SubscriptionModifyResponse'], AddonChangeBody>(
     '/subscriptions/{id}/modify/preview',
     id,
     body,
@@ -96,7 +96,7 @@ function buildModification({
   addon_id: string;
   quantity: string;
   proration_behavior: 'create_prorations' | 'none';
-}): Modification | null {
+}): AddonChangeBody | null {
   if (association_id !== undefined)
     return {
       type: 'addon',

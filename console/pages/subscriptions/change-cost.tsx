@@ -89,10 +89,10 @@ export function ChangeSheet<Cost>(props: ChangeSheetProps<Cost>): ReactNode {
   );
 }
 
-type ChangedResources = components['schemas']['ChangedResources'];
+type ChangeResult = components['schemas']['ChangedResources'];
 
 /** The invoice of a change. A credit has a negative sum, which is written out, too. */
-export function ChangeInvoice({ changed, at }: { changed: ChangedResources; at: string | null }): ReactNode {
+export function ChangeInvoice({ changed, at }: { changed: ChangeResult; at: string | null }): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
   const [changedInvoice] = changed.invoices;
   if (!changedInvoice?.invoice) return <p>{texts.nothingNow}</p>;

@@ -6,7 +6,7 @@ import { NumberInput } from '../../components/number-input.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { PlanPrice } from '../plans/plan-queries.ts';
 import { NEW_TEXTS } from './new-texts.ts';
-import { BILLING_PERIODS, type BillingPeriod, type CommitmentDraft, NO_COMMITMENT } from './subscription-draft.ts';
+import { BILLING_PERIODS, type CommitmentDraft, type DraftPeriod, NO_COMMITMENT } from './subscription-draft.ts';
 import type { DraftPartProps } from './subscription-form.tsx';
 import styles from './subscriptions.module.css';
 
@@ -46,7 +46,7 @@ export function CommitmentPart({ draft, prices, findError, set }: DraftPartProps
             value={draft.commitment_duration === '' ? null : draft.commitment_duration}
             data={BILLING_PERIODS.map((value) => ({ value, label: texts.periodName(value) }))}
             error={findError('commitment_duration')}
-            onChange={(value) => set({ commitment_duration: (value as BillingPeriod | null) ?? '' })}
+            onChange={(value) => set({ commitment_duration: (value as DraftPeriod | null) ?? '' })}
           />
         )}
       </div>

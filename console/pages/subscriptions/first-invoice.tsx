@@ -6,7 +6,7 @@ import { Section, Sheet } from '../../components/page.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import type { Invoice } from '../invoices/invoice.ts';
+import type { InvoiceRecord } from '../invoices/invoice.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 import { numberLines } from './subscription.ts';
 import styles from './subscriptions.module.css';
@@ -58,14 +58,14 @@ function Invoices({ data, isLater }: { data: SubscriptionPreview; isLater: boole
   return (
     <>
       {latest_invoice ? (
-        <WrittenInvoice invoice={numberLines(latest_invoice as unknown as Invoice)} title={texts.firstNow} />
+        <WrittenInvoice invoice={numberLines(latest_invoice as unknown as InvoiceRecord)} title={texts.firstNow} />
       ) : (
         <p className="muted">{isLater ? texts.laterStart : texts.noFirst}</p>
       )}
       {next_invoice && (
         <div className={styles.cost}>
           <WrittenInvoice
-            invoice={numberLines(next_invoice as unknown as Invoice)}
+            invoice={numberLines(next_invoice as unknown as InvoiceRecord)}
             title={
               <>
                 {texts.next} {texts.on} <Day at={next_invoice.period_end ?? current_period_end} />

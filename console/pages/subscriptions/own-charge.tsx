@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Choice } from '../../components/choice.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { costQuery } from '../plans/cost-query.ts';
+import { buildCostQuery } from '../plans/cost-query.ts';
 import { hasCharge, isTiered, MODELS, type PriceDraft, type PriceModelChoice } from '../plans/price-draft.ts';
 import { chooseScale, indexCosts, listTierTotals, type PriceScale, SCALES } from '../plans/price-figures.ts';
 import { PRICE_TEXTS } from '../plans/price-texts.ts';
@@ -74,6 +74,6 @@ function useTierTotals(charge: PriceDraft): (string | null)[] {
   const [priced] = useDebouncedValue(charge, TYPING_MS);
   const ends = isTiered(priced.model) ? priced.tiers.map(({ up_to }) => up_to).filter((up_to) => up_to !== '') : [];
   const isKnown = hasCharge(priced) && ends.length > 0;
-  const cost = useQuery({ ...costQuery(priced, ends), enabled: isKnown, retry: false });
+  const cost = useQuery({ ...buildCostQuery(priced, ends), enabled: isKnown, retry: false });
   return listTierTotals(priced, isKnown && cost.data ? indexCosts(cost.data.quantities, cost.data.items) : new Map());
 }

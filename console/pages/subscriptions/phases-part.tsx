@@ -2,7 +2,7 @@
 import { TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Button } from '../../components/button.tsx';
-import { exactFieldError } from '../../components/form.tsx';
+import { findExactError } from '../../components/form.tsx';
 import { TextButton } from '../../components/text-button.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -51,7 +51,7 @@ export function PhasesPart({ draft, prices, findError, error, set }: DraftPartPr
                 description={isLast ? texts.phaseOpen : texts.phaseEndHint}
                 required={!isLast}
                 value={end_day}
-                error={exactFieldError(error, `${path}.end_date`)}
+                error={findExactError(error, `${path}.end_date`)}
                 onChange={({ currentTarget }) => change(at, { end_day: currentTarget.value })}
               />
             </div>

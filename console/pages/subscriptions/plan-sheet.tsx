@@ -14,13 +14,13 @@ import { ChangeInvoice, ChangeSheet, useChange, useCostPreview, Warnings } from 
 import { CHANGE_TEXTS } from './change-texts.ts';
 import { Radios } from './radios.tsx';
 import { PlanSelect } from './record-selects.tsx';
-import type { Subscription } from './subscription.ts';
+import type { SubscriptionRecord } from './subscription.ts';
 import styles from './subscriptions.module.css';
 
-type PlanChange = components['schemas']['SubscriptionChangeV2Request'];
+type PlanChangeBody = components['schemas']['SubscriptionChangeV2Request'];
 type PlanChangeCost = components['schemas']['SubscriptionChangeV2Response'];
 
-type SubscriptionSheetProps = { subscription: Subscription; onClose: () => void };
+type SubscriptionSheetProps = { subscription: SubscriptionRecord; onClose: () => void };
 
 export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
@@ -29,9 +29,9 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
   const [proration_behavior, setProration] = useState<'create_prorations' | 'none'>('create_prorations');
   const { id } = subscription;
   const params = { path: { id } };
-  const body: PlanChange | null =
+  const body: PlanChangeBody | null =
     plan_id === undefined ? null : { target_plan_id: plan_id, change_at, proration_behavior };
-  const preview = useCostPreview<PlanChangeCost, PlanChange>(
+  const preview = useCostPreview<PlanChangeCost, PlanChangeBody>(
     '/subscriptions/{id}/change/v2/preview',
     id,
     body,

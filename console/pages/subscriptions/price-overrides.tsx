@@ -1,6 +1,6 @@
 /** Prices of a plan with terms that differ on one subscription, or in one of its phases. */
 import type { ReactNode } from 'react';
-import { exactFieldError } from '../../components/form.tsx';
+import { findExactError } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Sheet } from '../../components/page.tsx';
 import { TextButton } from '../../components/text-button.tsx';
@@ -72,7 +72,7 @@ function PriceOverrideRow({ price, terms, where, error, path, onTerms }: PriceOv
   const { display_name, type, billing_model, min_quantity, amount, price_unit } = price;
   const name = display_name ?? price.id;
   const label = where === undefined ? name : `${name}, ${where}`;
-  const errorAt = (field: string) => exactFieldError(error, `${path}.${field}`);
+  const errorAt = (field: string) => findExactError(error, `${path}.${field}`);
   const rest = findUnshown(error, path, SHOWN);
   const hasAmount = billing_model !== 'TIERED' && price_unit === null && terms.charge === null;
   const toggleCharge = () => onTerms({ ...terms, amount: '', charge: terms.charge === null ? toDraft(price) : null });

@@ -9,11 +9,11 @@ import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import { ChangeInvoice, ChangeSheet, useChange, useCostPreview } from './change-cost.tsx';
 import { CHANGE_TEXTS } from './change-texts.ts';
-import { listCurrentLines, type Subscription } from './subscription.ts';
+import { listCurrentLines, type SubscriptionRecord } from './subscription.ts';
 
 const TICK_MS = 2_000;
 
-type QuantitySheetProps = { subscription: Subscription; onClose: () => void };
+type QuantitySheetProps = { subscription: SubscriptionRecord; onClose: () => void };
 const FIELD = 'quantity_change_params';
 
 export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): ReactNode {

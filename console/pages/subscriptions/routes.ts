@@ -1,10 +1,10 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readOneOf, readText, readTexts, type SearchInput } from '../../routing/search.ts';
-import { SUBSCRIPTION_FILTERS, type SubscriptionFilter } from './subscription.ts';
+import { SUBSCRIPTION_FILTERS, type SubscriptionListFilter } from './subscription.ts';
 
 /** `customer` and `plan` are ids. */
-export type SubscriptionsSearch = { show?: SubscriptionFilter; customer?: string; plan?: string };
+export type SubscriptionsSearch = { show?: SubscriptionListFilter; customer?: string; plan?: string };
 
 const subscriptions = createRoute({
   getParentRoute: () => environmentRoute,

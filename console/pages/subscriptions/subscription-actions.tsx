@@ -10,13 +10,13 @@ import { MoreMenu } from '../../components/more-menu.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import type { SubscriptionSearch } from './routes.ts';
-import { listCurrentLines, type Subscription } from './subscription.ts';
+import { listCurrentLines, type SubscriptionRecord } from './subscription.ts';
 import { TEXTS } from './texts.ts';
 
 const TICK_MS = 2_000;
 
 type SubscriptionActionsProps = {
-  subscription: Subscription;
+  subscription: SubscriptionRecord;
   isScheduled: boolean;
   onSheet: (sheet: NonNullable<SubscriptionSearch['sheet']>) => void;
 };

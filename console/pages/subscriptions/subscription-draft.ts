@@ -1,8 +1,8 @@
 /** The form of a new subscription. Days begin at midnight UTC; empty texts are as in the plan, or none. */
 import type { PriceDraft } from '../plans/price-draft.ts';
 
-export type BillingPeriod = 'MONTHLY' | 'ANNUAL' | 'WEEKLY' | 'DAILY' | 'QUARTERLY' | 'HALF_YEARLY';
-export const BILLING_PERIODS: readonly BillingPeriod[] = [
+export type DraftPeriod = 'MONTHLY' | 'ANNUAL' | 'WEEKLY' | 'DAILY' | 'QUARTERLY' | 'HALF_YEARLY';
+export const BILLING_PERIODS: readonly DraftPeriod[] = [
   'MONTHLY',
   'QUARTERLY',
   'HALF_YEARLY',
@@ -55,7 +55,7 @@ export type SubscriptionDraft = {
   readonly customer_id: string;
   readonly plan_id: string;
   readonly currency: string;
-  readonly billing_period: BillingPeriod;
+  readonly billing_period: DraftPeriod;
   readonly billing_period_count: string;
   readonly billing_cycle: 'anniversary' | 'calendar';
   readonly anchor_day: string;
@@ -66,7 +66,7 @@ export type SubscriptionDraft = {
   readonly overrides: PriceOverrideDrafts;
   readonly coupons: readonly string[];
   readonly commitment_amount: string;
-  readonly commitment_duration: BillingPeriod | '';
+  readonly commitment_duration: DraftPeriod | '';
   readonly overage_factor: string;
   readonly enable_true_up: boolean;
   /** By id of the price. */
@@ -119,7 +119,7 @@ export function listCurrencies(prices: readonly DraftPrice[]): string[] {
 }
 
 /** The period of the first recurring price, so that a monthly plan is billed by the month. */
-function findPeriod(prices: readonly DraftPrice[]): BillingPeriod {
+function findPeriod(prices: readonly DraftPrice[]): DraftPeriod {
   const found = BILLING_PERIODS.find((period) => period === prices.find(isRecurring)?.billing_period);
   return found ?? 'MONTHLY';
 }

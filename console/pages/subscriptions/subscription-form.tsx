@@ -13,8 +13,8 @@ import { PriceOverrides } from './price-overrides.tsx';
 import { CustomerSelect, PlanSelect } from './record-selects.tsx';
 import {
   BILLING_PERIODS,
-  type BillingPeriod,
   chooseCurrency,
+  type DraftPeriod,
   listCurrencies,
   type SubscriptionDraft,
 } from './subscription-draft.ts';
@@ -100,7 +100,7 @@ export function TermsPart({ draft, prices, findError, set }: DraftPartProps): Re
               value={draft.billing_period}
               data={BILLING_PERIODS.map((value) => ({ value, label: texts.periodName(value) }))}
               error={findError('billing_period')}
-              onChange={(value) => value && set({ billing_period: value as BillingPeriod })}
+              onChange={(value) => value && set({ billing_period: value as DraftPeriod })}
             />
             <Select
               label={texts.currency}

@@ -2,7 +2,7 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { isDay } from '../../components/range.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readCount, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
-import { USAGE_WINDOWS, type UsageWindow } from './usage-window.ts';
+import { USAGE_WINDOWS, type UsageWindowSize } from './usage-window.ts';
 
 /**
  * `customer` is an external id; `split` is `customer`, or a property as `p:<name>`; `from` and `to` are days, `to` is not in the range.
@@ -15,7 +15,7 @@ export type UsageSearch = {
   values?: number;
   from?: string;
   to?: string;
-  window?: UsageWindow;
+  window?: UsageWindowSize;
   compare?: 'before';
   show?: 'cost';
   why?: 'cost';

@@ -10,14 +10,14 @@ import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { compareDecimals } from '../invoices/decimals.ts';
 import styles from './usage.module.css';
 import { computeChange, computeShare, formatPercent } from './usage-figures.ts';
-import type { MeterUsage, Split, SplitRow } from './usage-queries.ts';
+import type { MeterUsage, SplitRow, UsageSplit } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 
 /** Further values that are read at once. */
 const MORE_VALUES = 24;
 
 type SplitTableProps = {
-  split: Split;
+  split: UsageSplit;
   name: string;
   total: MeterUsage;
   isAdditive: boolean;

@@ -23,9 +23,9 @@ import {
   moveWindows,
   subtractParts,
 } from './usage-figures.ts';
-import type { Analytics, MeterUsage, Split } from './usage-queries.ts';
+import type { Analytics, MeterUsage, UsageSplit } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
-import type { UsageWindow } from './usage-window.ts';
+import type { UsageWindowSize } from './usage-window.ts';
 
 type UsageChartProps = {
   /** Cost over time is known of one customer. */
@@ -36,11 +36,11 @@ type UsageChartProps = {
   before: MeterUsage | undefined;
   beforeRange: DayRange;
   beforeName: string;
-  split: Split | null;
+  split: UsageSplit | null;
   /** Draws the cost of each line item instead of usage. */
   cost: Analytics | undefined;
   range: DayRange;
-  window: UsageWindow;
+  window: UsageWindowSize;
   meter: UsageMeter;
   now_ms: number;
 };
@@ -134,14 +134,14 @@ export function UsageChart(props: UsageChartProps): ReactNode {
 /** The key of the line of all others; no customer or property has it, because theirs are not empty. */
 const OTHER = '';
 
-function listLargest(split: Split | null) {
+function listLargest(split: UsageSplit | null) {
   return (split?.rows ?? [])
     .filter((row) => row.usage !== undefined)
     .toSorted((left, right) => compareDecimals(right.usage!.value, left.usage!.value));
 }
 
 /** Values of a split that have neither a line of their own nor a part in the line of all others. */
-function countUndrawn(split: Split | null, aggregation: string): number {
+function countUndrawn(split: UsageSplit | null, aggregation: string): number {
   if (split === null || isAdditive(aggregation)) return 0;
   return Math.max(0, split.rows.length + split.left_out - SERIES_MAX);
 }
@@ -159,7 +159,7 @@ function countUndrawnCosts(cost: Analytics): number {
   return hasOneCurrency(cost) ? 0 : Math.max(0, listCharged(cost).length - SERIES_MAX);
 }
 
-type CostTerms = { range: DayRange; window: UsageWindow; now_ms: number; other: string };
+type CostTerms = { range: DayRange; window: UsageWindowSize; now_ms: number; other: string };
 
 /** The cost of each line item; of more than there are colours the last line is the sum of the rest. */
 function buildCostSeries(cost: Analytics, { other, ...terms }: CostTerms): ChartSeries[] {
@@ -181,7 +181,7 @@ function toPoint({ window_size, value }: { window_size: string; value: string })
   return { at: window_size, value };
 }
 
-function formatWindow(language: 'en' | 'de', at: string, window: UsageWindow): string {
+function formatWindow(language: 'en' | 'de', at: string, window: UsageWindowSize): string {
   const options: Intl.DateTimeFormatOptions =
     window === 'MONTH'
       ? { month: 'short', year: 'numeric' }

@@ -4,7 +4,7 @@ import { type ChartMark, type ChartPoint, toPlace } from '../../charts/series.ts
 import { countDays, type DayRange } from '../../components/range.ts';
 import { findLocale } from '../../figures/format.ts';
 import type { Language } from '../../texts/texts.ts';
-import type { UsageWindow } from './usage-window.ts';
+import type { UsageWindowSize } from './usage-window.ts';
 
 const HOUR_MS = 3_600_000;
 /** Hours are drawn in ranges up to this length; a longer one has too many for the width of a page. */
@@ -24,7 +24,12 @@ type Windowed = { readonly at: string; readonly value: string };
 /** One point for each window up to now; windows without events are zero where the aggregation says so. */
 export function fillWindows(
   windows: readonly Windowed[],
-  { range, window, aggregation, now_ms }: { range: DayRange; window: UsageWindow; aggregation: string; now_ms: number },
+  {
+    range,
+    window,
+    aggregation,
+    now_ms,
+  }: { range: DayRange; window: UsageWindowSize; aggregation: string; now_ms: number },
 ): ChartPoint[] {
   const isZero = EMPTY_IS_ZERO.has(aggregation);
   const values = new Map(windows.map(({ at, value }) => [new Date(at).getTime(), value]));
@@ -42,7 +47,7 @@ export function moveWindows(
   points: readonly ChartPoint[],
   from: DayRange,
   to: DayRange,
-  window: UsageWindow,
+  window: UsageWindowSize,
 ): ChartPoint[] {
   const end_ms = new Date(to.to).getTime();
   const places = new Map<number, number>();
@@ -77,23 +82,23 @@ export function isAllZero(points: readonly ChartPoint[]): boolean {
   return points.every(({ value }) => new Decimal(value).isZero());
 }
 
-function startOfWindow(day: string, window: UsageWindow): number {
+function startOfWindow(day: string, window: UsageWindowSize): number {
   return new Date(window === 'MONTH' ? `${day.slice(0, 7)}-01` : day).getTime();
 }
 
-function nextWindow(at_ms: number, window: UsageWindow): number {
+function nextWindow(at_ms: number, window: UsageWindowSize): number {
   if (window !== 'MONTH') return at_ms + (window === 'HOUR' ? HOUR_MS : 24 * HOUR_MS);
   const start = new Date(at_ms);
   return Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1);
 }
 
 /** Why a window is too fine for a range; null if it is not. */
-export function isTooFine(window: UsageWindow, range: DayRange): boolean {
+export function isTooFine(window: UsageWindowSize, range: DayRange): boolean {
   return window === 'HOUR' && countDays(range) > HOUR_DAYS_MAX;
 }
 
 /** The window that suits a range. */
-export function chooseWindow(range: DayRange): UsageWindow {
+export function chooseWindow(range: DayRange): UsageWindowSize {
   const days = countDays(range);
   return days <= 3 ? 'HOUR' : days <= 120 ? 'DAY' : 'MONTH';
 }

@@ -26,7 +26,7 @@ import { SplitTable } from './split-table.tsx';
 import { UsageChart } from './usage-chart.tsx';
 import { UsageControls } from './usage-controls.tsx';
 import { chooseWindow, isAdditive, isTooFine } from './usage-figures.ts';
-import { analyticsQuery, type UsageQuery, usageQuery, useSplit } from './usage-queries.ts';
+import { buildAnalyticsQuery, buildWindowsQuery, type UsageQuery, useSplit } from './usage-queries.ts';
 import { UsageStats } from './usage-stats.tsx';
 import { USAGE_TEXTS } from './usage-texts.ts';
 
@@ -57,13 +57,13 @@ export function UsagePage(): ReactNode {
   };
   const enabled = meter !== undefined;
   const { window: _, ...whole } = query;
-  const usage = useQuery({ ...usageQuery(query), enabled });
+  const usage = useQuery({ ...buildWindowsQuery(query), enabled });
   const usageBefore = useQuery({
-    ...usageQuery({ ...query, range: before }),
+    ...buildWindowsQuery({ ...query, range: before }),
     enabled: enabled && search.compare !== undefined,
   });
   const isOfOne = search.customer !== undefined;
-  const cost = useQuery({ ...analyticsQuery(isOfOne ? query : whole), enabled });
+  const cost = useQuery({ ...buildAnalyticsQuery(isOfOne ? query : whole), enabled });
   const compared = search.compare === undefined ? null : before;
   const split = useSplit({ query, split: search.split, before: compared, values_max: search.values });
   const change = (next: Partial<UsageSearch>) =>

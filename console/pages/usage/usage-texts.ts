@@ -1,9 +1,9 @@
 /** Texts of the usage explorer. */
 import { defineTexts } from '../../texts/texts.ts';
-import type { UsageWindow } from './usage-window.ts';
+import type { UsageWindowSize } from './usage-window.ts';
 
-const PER_EN: Record<UsageWindow, string> = { HOUR: 'hour', DAY: 'day', MONTH: 'month' };
-const PER_DE: Record<UsageWindow, string> = { HOUR: 'Stunde', DAY: 'Tag', MONTH: 'Monat' };
+const PER_EN: Record<UsageWindowSize, string> = { HOUR: 'hour', DAY: 'day', MONTH: 'month' };
+const PER_DE: Record<UsageWindowSize, string> = { HOUR: 'Stunde', DAY: 'Tag', MONTH: 'Monat' };
 
 export const USAGE_TEXTS = defineTexts(
   {
@@ -35,8 +35,8 @@ export const USAGE_TEXTS = defineTexts(
     noPrice: 'no price charges for it',
     why: (amount: string) => `Why ${amount}?`,
     notCounted: (count: string) => `${count} not counted`,
-    usagePer: (meter: string, window: UsageWindow) => `${meter} per ${PER_EN[window]}`,
-    costPer: (window: UsageWindow) => `Cost per ${PER_EN[window]}`,
+    usagePer: (meter: string, window: UsageWindowSize) => `${meter} per ${PER_EN[window]}`,
+    costPer: (window: UsageWindowSize) => `Cost per ${PER_EN[window]}`,
     dashed: (period: string) => `dashed: ${period}`,
     priceChange: (plan: string) => `Price change, ${plan}`,
     quantity: 'Quantity',

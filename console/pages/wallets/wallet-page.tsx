@@ -20,7 +20,7 @@ import { Ledger } from './ledger.tsx';
 import { Lots } from './lots.tsx';
 import type { WalletSearch } from './routes.ts';
 import { TEXTS } from './texts.ts';
-import { isMoneyWallet, type LiveWallet, walletName } from './wallet.ts';
+import { formatWalletName, isMoneyWallet, type LiveWallet } from './wallet.ts';
 import { CloseWallet, DebitWallet, TopUpWallet } from './wallet-deeds.tsx';
 import { WalletStatus } from './wallet-status.tsx';
 import styles from './wallets.module.css';
@@ -81,9 +81,9 @@ function WalletView({ wallet }: { wallet: LiveWallet }): ReactNode {
   );
 }
 
-type HeadProps = { wallet: LiveWallet; onChange: (next: WalletSearch) => void };
+type WalletHeadProps = { wallet: LiveWallet; onChange: (next: WalletSearch) => void };
 
-function WalletHead({ wallet, onChange }: HeadProps): ReactNode {
+function WalletHead({ wallet, onChange }: WalletHeadProps): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();
   const { customer_id, id, currency, balance, credit_balance, wallet_status } = wallet;
@@ -92,7 +92,7 @@ function WalletHead({ wallet, onChange }: HeadProps): ReactNode {
   const blocked = !can(session, 'wallet', 'write') ? texts.mayNot : isOpen ? null : texts.notActive;
   return (
     <PageHead
-      title={walletName(wallet)}
+      title={formatWalletName(wallet)}
       status={<WalletStatus wallet={wallet} />}
       subtitle={
         <>

@@ -9,7 +9,7 @@ import { SecretSheet } from '../../components/secret-sheet.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { WEBHOOK_TEXTS } from './texts.ts';
-import type { WebhookEndpoint } from './webhook-records.ts';
+import type { EndpointRecord } from './webhook-records.ts';
 import styles from './webhooks.module.css';
 
 const OVERLAPS_HOURS = ['0', '24', '72', '168'] as const;
@@ -19,7 +19,7 @@ export function RotateSecretSheet({
   endpoint: { id },
   onClose,
 }: {
-  endpoint: WebhookEndpoint;
+  endpoint: EndpointRecord;
   onClose: () => void;
 }): ReactNode {
   const texts = useTexts(WEBHOOK_TEXTS);
