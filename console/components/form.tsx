@@ -1,6 +1,6 @@
 /** Forms: a deed of the API with its state. An error that names a field stands at that field, any other above the button. */
 import { type UseMutationResult, useMutation } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import type { MouseEvent, ReactNode } from 'react';
 import { ApiError } from '../client/client.ts';
 import { Button } from './button.tsx';
 import styles from './confirm.module.css';
@@ -33,6 +33,14 @@ export function findExactError(error: Error | null, field: string): string | und
   return error.message.replace(`${field}: `, '');
 }
 
+/** Leads to the first input whose text is not understood, instead of sending the form without its value. */
+function stopAtUnread(event: MouseEvent<HTMLButtonElement>): void {
+  const unread = event.currentTarget.form?.querySelector<HTMLInputElement>('input[data-unread]');
+  if (!unread) return;
+  event.preventDefault();
+  unread.focus();
+}
+
 /** `fields` are those that show their errors themselves. */
 export function FormFoot({
   deed,
@@ -57,7 +65,7 @@ export function FormFoot({
       )}
       <div className={styles.actions}>
         {children}
-        <Button type="submit" isPrimary isBusy={deed.isPending} blocked={blocked}>
+        <Button type="submit" isPrimary isBusy={deed.isPending} blocked={blocked} onClick={stopAtUnread}>
           {action}
         </Button>
       </div>

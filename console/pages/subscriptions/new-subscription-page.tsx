@@ -39,7 +39,11 @@ export function NewSubscriptionPage(): ReactNode {
   const queries = useQueryClient();
   const session = useSession();
   const [draft, setDraft] = useState<SubscriptionDraft>({ ...EMPTY_DRAFT, customer_id: customer ?? '' });
-  const set = (change: Partial<SubscriptionDraft>) => setDraft((old) => ({ ...old, ...change }));
+  const set = (change: Partial<SubscriptionDraft>) => {
+    // The refusal was that of another request.
+    create.reset();
+    setDraft((old) => ({ ...old, ...change }));
+  };
   const choosePlanId = (id: string | undefined) =>
     void navigate({ search: ({ plan: _, ...old }) => (id ? { ...old, plan: id } : old), replace: true });
   const plan = useGet('/plans/{id}', { path: { id: plan_id ?? '' } }, { enabled: plan_id !== undefined });

@@ -187,10 +187,19 @@ describe('stories of the console', function () {
         const isMarked = await page.getByLabel('End of phase 1').getAttribute('aria-invalid');
         expect(isMarked, 'the refused field').to.equal('true');
         await page.getByLabel('End of phase 1').fill('2026-03-16');
-        await page.getByRole('textbox', { name: 'Amount: Platform fee, Phase 1' }).fill('310');
+        const first = page.getByRole('region', { name: 'First invoice' });
+        const fee = page.getByRole('textbox', { name: 'Amount: Platform fee, Phase 1' });
+        await fee.fill('310 of');
+        await first.getByText('$500.00').first().waitFor();
+        await page.getByRole('button', { name: 'Create subscription' }).click();
+        // An amount that is not understood is not left out of the request: the form leads back to it.
+        const isFocused = await fee.evaluate<boolean, { matches: (selector: string) => boolean }>((input) =>
+          input.matches(':focus'),
+        );
+        expect(isFocused, 'the input that is not understood').to.equal(true);
+        await fee.fill('310');
         expect(await findViolations(page)).to.deep.equal([]);
         expect(await measureOverflow(page)).to.be.at.most(0);
-        const first = page.getByRole('region', { name: 'First invoice' });
         // 310 × 15/31 + 500 × 16/31, then 500 + 1,000,000 × 0.000025 + 500,000 × 0.00002
         await first.getByText('$408.06').waitFor();
         await first.getByText('$535.00').waitFor();
