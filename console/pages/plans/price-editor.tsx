@@ -23,9 +23,10 @@ import {
   type PriceModelChoice,
 } from './price-draft.ts';
 import styles from './price-editor.module.css';
-import { chooseScale, indexCosts, listTierTotals, type PriceScale, SCALES, suggestQuantity } from './price-figures.ts';
+import { chooseScale, indexCosts, listTierTotals, type PriceScale, suggestQuantity } from './price-figures.ts';
 import { PriceTerms } from './price-terms.tsx';
 import { PRICE_TEXTS } from './price-texts.ts';
+import { ScaleChoice } from './scale-choice.tsx';
 import { isScaled, SinglePrice } from './single-price.tsx';
 import { TierTable } from './tier-table.tsx';
 
@@ -137,19 +138,7 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
         </Section>
         <Section
           title={isTiered(draft.model) ? texts.tiers : texts.price}
-          end={
-            isScaled(draft.model) && (
-              <span className={styles.scale}>
-                <span className="label">{texts.scale}</span>
-                <Choice
-                  label={texts.scale}
-                  value={String(scale)}
-                  options={SCALES.map((power) => ({ value: String(power), label: texts.scaleName(power) }))}
-                  onValue={(power) => setScale(SCALES.find((each) => String(each) === power) ?? 0)}
-                />
-              </span>
-            )
-          }
+          end={isScaled(draft.model) && <ScaleChoice scale={scale} onScale={setScale} />}
         >
           {isTiered(draft.model) ? (
             <TierTable

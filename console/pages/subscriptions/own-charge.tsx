@@ -6,8 +6,9 @@ import { Choice } from '../../components/choice.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { buildCostQuery } from '../plans/cost-query.ts';
 import { hasCharge, isTiered, MODELS, type PriceDraft, type PriceModelChoice } from '../plans/price-draft.ts';
-import { chooseScale, indexCosts, listTierTotals, type PriceScale, SCALES } from '../plans/price-figures.ts';
+import { chooseScale, indexCosts, listTierTotals, type PriceScale } from '../plans/price-figures.ts';
 import { PRICE_TEXTS } from '../plans/price-texts.ts';
+import { ScaleChoice } from '../plans/scale-choice.tsx';
 import { isScaled, SinglePrice } from '../plans/single-price.tsx';
 import { TierTable } from '../plans/tier-table.tsx';
 import styles from './prices.module.css';
@@ -39,17 +40,7 @@ export function OwnCharge({ name, charge, onCharge, errorAt }: OwnChargeProps): 
           options={models.map((value) => ({ value, label: texts.modelName(value) }))}
           onValue={(model) => onCharge({ ...charge, model })}
         />
-        {isScaled(charge.model) && (
-          <span className={styles.scale}>
-            <span className="label">{texts.scale}</span>
-            <Choice
-              label={texts.scale}
-              value={String(scale)}
-              options={SCALES.map((power) => ({ value: String(power), label: texts.scaleName(power) }))}
-              onValue={(power) => setScale(SCALES.find((each) => String(each) === power) ?? 0)}
-            />
-          </span>
-        )}
+        {isScaled(charge.model) && <ScaleChoice scale={scale} onScale={setScale} />}
       </div>
       {isTiered(charge.model) ? (
         <TierTable
