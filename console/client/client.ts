@@ -19,7 +19,7 @@ export class ApiError extends Error {
   readonly field: string | null;
   readonly request_id: string | null;
 
-  constructor(status: number, record: ErrorRecord | null, request_id: string | null) {
+  constructor(status: number, record: ApiErrorRecord | null, request_id: string | null) {
     super(record?.message ?? `the service answered ${status}`);
     this.name = 'ApiError';
     this.status = status;
@@ -29,7 +29,7 @@ export class ApiError extends Error {
   }
 }
 
-type ErrorRecord = { code?: string; message?: string; details?: { field?: unknown } | null };
+type ApiErrorRecord = { code?: string; message?: string; details?: { field?: unknown } | null };
 
 const addHeaders: Middleware = {
   onRequest({ request }) {
@@ -49,7 +49,7 @@ const throwErrors: Middleware = {
 };
 
 export async function readError(response: Response): Promise<ApiError> {
-  const record = (await response.json().catch(() => null)) as ErrorRecord | null;
+  const record = (await response.json().catch(() => null)) as ApiErrorRecord | null;
   return new ApiError(response.status, record, response.headers.get('x-request-id'));
 }
 

@@ -4,7 +4,7 @@ import { api, dataFrom } from './client.ts';
 import type { GetData, GetParams, GetPath } from './queries.ts';
 
 type ListAnswer = { items?: unknown[]; pagination?: { total?: number | null; next_cursor?: string | null } };
-type Row<Path extends GetPath> = GetData<Path> extends { items?: (infer Item)[] } ? Item : never;
+type ListedRow<Path extends GetPath> = GetData<Path> extends { items?: (infer Item)[] } ? Item : never;
 
 const PAGE_ROWS = 50;
 
@@ -38,10 +38,10 @@ export function usePages<Path extends GetPath>(
   path: Path,
   params: GetParams<Path> = {} as GetParams<Path>,
   options: { enabled?: boolean } = {},
-): ListOfPages<Row<Path>> {
+): ListOfPages<ListedRow<Path>> {
   const list = useInfiniteQuery({ ...getPagesQuery(path, params), ...options });
   const pages = (list.data as InfiniteData<ListAnswer> | undefined)?.pages ?? [];
-  const rows = pages.flatMap(({ items = [] }) => items) as Row<Path>[];
+  const rows = pages.flatMap(({ items = [] }) => items) as ListedRow<Path>[];
   return {
     rows,
     total: pages[0]?.pagination?.total ?? rows.length,

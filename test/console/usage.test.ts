@@ -10,17 +10,21 @@ import {
   toInstants,
 } from '../../console/components/range.ts';
 import {
+  addParts,
   chooseWindow,
   computeChange,
   computeShare,
   fillWindows,
   formatPercent,
+  isAdditive,
+  isAllZero,
   isTooFine,
   listCorrectionMarks,
   listPriceChanges,
   listValues,
   moveWindows,
   roundAmount,
+  subtractParts,
 } from '../../console/pages/usage/usage-figures.ts';
 
 const NOVEMBER = { from: '2026-11-01', to: '2026-12-01' };
@@ -99,6 +103,18 @@ describe('console: figures of usage', () => {
       '2026-11-01',
       '2026-11-30',
     ]);
+  });
+
+  it('leaves to the line of all others what the drawn parts do not have, exactly', () => {
+    const days = (values: Record<string, string>) => Object.entries(values).map(([at, value]) => ({ at, value }));
+    const whole = days({ mon: '10', tue: '0.3', wed: '12345678901234567890' });
+    const parts = [days({ mon: '4', tue: '0.1', wed: '1' }), days({ mon: '6', tue: '0.2' })];
+    const rest = subtractParts(whole, parts);
+    expect(rest).to.deep.equal(days({ mon: '0', tue: '0', wed: '12345678901234567889' }));
+    expect(isAllZero(rest)).to.equal(false);
+    expect(isAllZero(rest.slice(0, 2))).to.equal(true);
+    expect(addParts(parts)).to.deep.equal(days({ mon: '10', tue: '0.3', wed: '1' }));
+    expect(['COUNT', 'SUM', 'MAX', 'COUNT_UNIQUE', 'AVG', 'LATEST'].filter(isAdditive)).to.deep.equal(['COUNT', 'SUM']);
   });
 
   it('chooses windows that can be drawn', () => {

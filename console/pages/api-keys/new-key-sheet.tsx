@@ -5,8 +5,8 @@ import { type FormEvent, type ReactNode, useState } from 'react';
 import { api, dataFrom } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
-import { CodeBlock } from '../../components/copy.tsx';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { SecretSheet } from '../../components/secret-sheet.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { ApiKey } from './api-key.ts';
@@ -44,25 +44,21 @@ export function NewKeySheet({ rotated, onRevoke, onClose }: NewKeySheetProps): R
   const title = rotated ? texts.rotateTitle(rotated.name) : texts.makeTitle;
   if (make.data)
     return (
-      <SideSheet
+      <SecretSheet
         title={title}
+        hint={rotated ? texts.shownOnceRotated(rotated.display_id) : texts.shownOnce}
+        label={texts.key}
+        secret={make.data.api_key}
         onClose={onClose}
-        footer={
-          <>
-            <Button isPrimary onClick={onClose}>
-              {texts.haveIt}
+        next={
+          rotated &&
+          onRevoke && (
+            <Button isDangerous onClick={onRevoke}>
+              {texts.revokeOld}
             </Button>
-            {rotated && onRevoke && (
-              <Button isDangerous onClick={onRevoke}>
-                {texts.revokeOld}
-              </Button>
-            )}
-          </>
+          )
         }
-      >
-        <p className={styles.hint}>{rotated ? texts.shownOnceRotated(rotated.display_id) : texts.shownOnce}</p>
-        <CodeBlock label={texts.key} code={make.data.api_key} />
-      </SideSheet>
+      />
     );
   return (
     <SideSheet title={title} subtitle={rotated ? texts.rotateHint : texts.makeHint} onClose={onClose}>

@@ -11,12 +11,12 @@ import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useCountryName } from './country.ts';
-import type { Customer } from './customer.ts';
+import type { CustomerRecord } from './customer.ts';
 import { type CustomerDraft, TAX_STATES, TEXT_FIELDS, type TextField, toBody, toDraft } from './customer-draft.ts';
 import styles from './customer-form.module.css';
 import { TEXTS } from './texts.ts';
 
-export function CustomerForm({ customer, onClose }: { customer?: Customer; onClose: () => void }): ReactNode {
+export function CustomerForm({ customer, onClose }: { customer?: CustomerRecord; onClose: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
   const navigate = useNavigate();
   const queries = useQueryClient();

@@ -9,10 +9,10 @@ import { Unknown } from '../../figures/money.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { ListedCorrection } from './event-queries.ts';
 import { buildListFilters } from './event-rows.ts';
+import type { CorrectionKind, EventsSearch } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
 import styles from './events.module.css';
-import type { CorrectionKind, EventsSearch } from './routes.ts';
 
 type CorrectedListProps = { search: EventsSearch; onChange: (next: Partial<EventsSearch>) => void };
 

@@ -8,7 +8,7 @@ import { CodeBlock } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
 import { Empty, Failure, Loading } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { type EventFilters, eventsQuery, UNCOUNTED_DAYS } from './event-queries.ts';
+import { buildEventsQuery, type EventFilters, UNCOUNTED_DAYS } from './event-queries.ts';
 import { type EventRow, type EventStatus, formatProperties, joinRows } from './event-rows.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
@@ -31,7 +31,7 @@ type EventListProps = {
 export function EventList(props: EventListProps): ReactNode {
   const { filters, live, isFiltered, openKey, onOpen, onFocusChange, onSend } = props;
   const texts = useTexts(EVENT_TEXTS);
-  const list = useInfiniteQuery(eventsQuery(filters));
+  const list = useInfiniteQuery(buildEventsQuery(filters));
   const loaded = useMemo(() => (list.data?.pages ?? []).flatMap(({ events }) => events as EventRow[]), [list.data]);
   const rows = useMemo(() => joinRows(live.tail, loaded), [live.tail, loaded]);
   const faults = useFaults(filters, live.tail[0]?.id);

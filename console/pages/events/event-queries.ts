@@ -2,14 +2,14 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { ApiError, api, asEvents, dataFrom, eventsFrom } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
-import type { UncountedReason } from './routes.ts';
+import type { ReasonFilter } from './event-search.ts';
 
 const PAGE_ROWS = 50;
 /** Days back in which events that are not counted are listed, unless a period is chosen. */
 export const UNCOUNTED_DAYS = 31;
 
 export type EventThreadData = GetData<'/events/{id}/thread'>;
-export type UncountedEvent = GetData<'/events/uncounted'>['items'][number];
+export type UncountedRecord = GetData<'/events/uncounted'>['items'][number];
 
 export type EventFilters = {
   readonly event_name?: string;
@@ -19,7 +19,7 @@ export type EventFilters = {
   readonly end_time?: string;
 };
 
-export function eventsQuery(filters: EventFilters) {
+export function buildEventsQuery(filters: EventFilters) {
   return infiniteQueryOptions({
     queryKey: ['/events', 'pages', filters] as const,
     initialPageParam: null as string | null,
@@ -37,7 +37,7 @@ export function eventsQuery(filters: EventFilters) {
 }
 
 export type UncountedFilters = {
-  readonly reason?: UncountedReason;
+  readonly reason?: ReasonFilter;
   readonly event_name?: string;
   readonly external_customer_id?: string;
   readonly days?: number;
@@ -45,7 +45,7 @@ export type UncountedFilters = {
   readonly end_time?: string;
 };
 
-export function uncountedQuery(filters: UncountedFilters) {
+export function buildUncountedQuery(filters: UncountedFilters) {
   return infiniteQueryOptions({
     queryKey: ['/events/uncounted', 'pages', filters] as const,
     initialPageParam: null as string | null,
@@ -62,7 +62,7 @@ export function uncountedQuery(filters: UncountedFilters) {
 }
 
 /** Counts of the events that are not counted, by reason. */
-export function uncountedCountsQuery(filters: UncountedFilters) {
+export function buildUncountedCountsQuery(filters: UncountedFilters) {
   return queryOptions({
     queryKey: ['/events/uncounted', 'counts', filters] as const,
     queryFn: ({ signal }) =>
@@ -126,7 +126,7 @@ export const whileProcessing = {
 };
 
 /** Corrections of an event, read again until all are applied. */
-export function correctionsQuery(id: string) {
+export function buildCorrectionsQuery(id: string) {
   return queryOptions({
     queryKey: ['/events/{id}/corrections', id] as const,
     queryFn: ({ signal }) =>
@@ -139,7 +139,7 @@ export function correctionsQuery(id: string) {
 /**
  * The thread of an event. It is read again each second until the event takes effect, and once more when a correction is applied.
  */
-export function threadQuery(id: string, applied_count: number) {
+export function buildThreadQuery(id: string, applied_count: number) {
   return queryOptions({
     queryKey: ['/events/{id}/thread', id, applied_count] as const,
     placeholderData: keepPreviousData,

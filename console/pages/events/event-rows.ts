@@ -2,7 +2,7 @@
 import { formatExact } from '../../client/exact-json.ts';
 import { toInstants } from '../../components/range.ts';
 import type { ListFilters } from './event-queries.ts';
-import type { EventsSearch } from './routes.ts';
+import type { EventsSearch } from './event-search.ts';
 
 export type EventStatus = 'counted' | 'unusable' | 'unmatched';
 export type EventRow = {

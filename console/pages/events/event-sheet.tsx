@@ -18,10 +18,10 @@ import { ExactTime, Moment, Period } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { CorrectEvent } from './correct-event.tsx';
 import { InvoiceKnots } from './event-invoices.tsx';
-import { correctionsQuery, type EventThreadData, threadQuery } from './event-queries.ts';
+import { buildCorrectionsQuery, buildThreadQuery, type EventThreadData } from './event-queries.ts';
+import type { EventsSearch } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
-import type { EventsSearch } from './routes.ts';
 import { VoidEvent } from './void-event.tsx';
 
 const FROM = '/env/$environment_id/events';
@@ -39,10 +39,10 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
   const texts = useTexts(EVENT_TEXTS);
   const session = useSession();
   const queries = useQueryClient();
-  const corrections = useQuery(correctionsQuery(id));
+  const corrections = useQuery(buildCorrectionsQuery(id));
   const items = corrections.data?.items ?? [];
   const applied = items.filter(({ state }) => state === 'applied').length;
-  const found = useQuery(threadQuery(id, applied));
+  const found = useQuery(buildThreadQuery(id, applied));
   const thread = found.data;
   const isVoided = thread?.status === 'voided';
   const blocked = !can(session, 'event', 'correct')

@@ -6,15 +6,15 @@ import { can, useSession } from '../../client/session.ts';
 import { formatCount } from '../../figures/format.ts';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import {
+  buildUncountedCountsQuery,
   correctionCountQuery,
   type EventFilters,
   lateCountQuery,
   UNCOUNTED_DAYS,
-  uncountedCountsQuery,
 } from './event-queries.ts';
+import type { EventsSearch, EventTab } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
-import type { EventsSearch, EventTab } from './routes.ts';
 
 const FROM = '/env/$environment_id/events';
 
@@ -23,7 +23,7 @@ export function EventTabs({ search, filters }: { search: EventsSearch; filters: 
   const session = useSession();
   const { property_filters: _, ...rest } = filters;
   const counts = useQuery(
-    uncountedCountsQuery({ ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) }),
+    buildUncountedCountsQuery({ ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) }),
   );
   const corrections = useQuery(correctionCountQuery(rest));
   const late = useQuery({ ...lateCountQuery(rest), enabled: can(session, 'invoice', 'read'), retry: false });

@@ -14,13 +14,13 @@ import { EventFilterBar } from './event-filters.tsx';
 import { EventList } from './event-list.tsx';
 import type { EventFilters } from './event-queries.ts';
 import { buildListFilters, findSampleRate, parsePropertyFilter } from './event-rows.ts';
+import type { EventsSearch, EventTab } from './event-search.ts';
 import { EventSheet } from './event-sheet.tsx';
 import { EventTabs } from './event-tabs.tsx';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
 import { LateList } from './late-list.tsx';
 import { type LiveEvents, useLiveEvents } from './live-events.ts';
-import type { EventsSearch, EventTab } from './routes.ts';
 import { SendEvent } from './send-event.tsx';
 import { UncountedList } from './uncounted-list.tsx';
 

@@ -9,10 +9,10 @@ import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { type LateEvent, lateQuery } from './event-queries.ts';
 import { buildListFilters } from './event-rows.ts';
+import type { EventsSearch } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
 import styles from './events.module.css';
-import type { EventsSearch } from './routes.ts';
 
 const FROM = '/env/$environment_id/events';
 

@@ -2,33 +2,7 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { isDay } from '../../components/range.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
-
-export const UNCOUNTED_REASONS = ['unmatched', 'unusable', 'conflict', 'dead_letter'] as const;
-export type UncountedReason = (typeof UNCOUNTED_REASONS)[number];
-/** Lists beside that of all events. */
-export const EVENT_TABS = ['uncounted', 'corrected', 'late'] as const;
-export type EventTab = (typeof EVENT_TABS)[number];
-export const CORRECTION_KINDS = ['replace', 'void'] as const;
-export type CorrectionKind = (typeof CORRECTION_KINDS)[number];
-const DIALOGUES = ['correct', 'mend', 'void', 'send'] as const;
-
-/**
- * `reason` filters events that are not counted, `kind` corrections; `customer` is an external id; `property` is key=value; `from` and `to` are days, `to` is not in the range; `event` is the event whose
- * thread is open; `letter` is the dead letter that is mended.
- */
-export type EventsSearch = {
-  tab?: EventTab;
-  reason?: UncountedReason;
-  kind?: CorrectionKind;
-  customer?: string;
-  name?: string;
-  property?: string;
-  from?: string;
-  to?: string;
-  event?: string;
-  do?: (typeof DIALOGUES)[number];
-  letter?: string;
-};
+import { CORRECTION_KINDS, EVENT_DIALOGUES, EVENT_TABS, type EventsSearch, UNCOUNTED_REASONS } from './event-search.ts';
 
 const events = createRoute({
   getParentRoute: () => environmentRoute,
@@ -44,7 +18,7 @@ const events = createRoute({
       property: readText(input, 'property'),
       ...(isDay(from) && isDay(to) && from < to ? { from, to } : {}),
       event: readText(input, 'event'),
-      do: readOneOf(input, 'do', DIALOGUES),
+      do: readOneOf(input, 'do', EVENT_DIALOGUES),
       letter: readText(input, 'letter'),
     });
   },

@@ -9,7 +9,7 @@ import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { inEnvironment, useEnvironment } from './environment.ts';
+import { buildEnvironmentOptions, useEnvironment } from './environment.ts';
 import styles from './first-bill.module.css';
 import { copyCatalogue } from './run-year.ts';
 import { Step, type StepProps } from './step.tsx';
@@ -59,7 +59,7 @@ function Checklist(): ReactNode {
 
 /** Settings and records that an environment has. A list that the role may not read counts as not set up. */
 async function loadChecks(environment_id: string): Promise<Record<CheckKey, boolean>> {
-  const there = inEnvironment(environment_id);
+  const there = buildEnvironmentOptions(environment_id);
   const count = async (answer: Promise<{ items?: unknown[] | null }>) => (await answer).items?.length ?? 0;
   const orNone = (answer: Promise<number>) => answer.catch(() => 0);
   const [settings, rates, endpoints, people] = await Promise.all([

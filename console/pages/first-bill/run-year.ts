@@ -5,8 +5,8 @@
 import { api, asEvents, dataFrom, eventsFrom } from '../../client/client.ts';
 import { exactBody, formatExact } from '../../client/exact-json.ts';
 import type { components } from '../../client/openapi.d.ts';
-import { inEnvironment } from './environment.ts';
-import { advanceTarget, type CopiedEvent, monthStart, repeatMonthly, YEAR_MONTHS } from './plan-year.ts';
+import { buildEnvironmentOptions } from './environment.ts';
+import { advanceTarget, type CopiedEvent, findMonthStart, repeatMonthly, YEAR_MONTHS } from './plan-year.ts';
 
 export const YEAR_STEPS = ['environment', 'catalogue', 'customer', 'events', 'advance'] as const;
 export type YearStep = (typeof YEAR_STEPS)[number];
@@ -18,11 +18,11 @@ const EVENT_PAGE_SIZE = 50;
 const BULK_MAX = 500;
 const POLL_MS = 500;
 
-type Subscription = { customer_id: string; plan_id: string; currency: string; billing_period: string };
+type YearSubscription = { customer_id: string; plan_id: string; currency: string; billing_period: string };
 export type YearInput = {
   readonly source_environment_id: string;
   readonly name: string;
-  readonly subscription: Subscription & { billing_period_count?: number };
+  readonly subscription: YearSubscription & { billing_period_count?: number };
   /** Names of the events that the meters count; others are not copied. */
   readonly event_names: ReadonlySet<string>;
   readonly plan: { name: string; lookup_key?: string | null };
@@ -33,14 +33,14 @@ export type YearInput = {
   readonly onStep: (step: YearStep, detail?: string) => void;
 };
 
-type Elsewhere = ReturnType<typeof inEnvironment>;
-type TestClock = components['schemas']['TestClockResponse'];
+type Elsewhere = ReturnType<typeof buildEnvironmentOptions>;
+type ClockRecord = components['schemas']['TestClockResponse'];
 
 export async function runYear(input: YearInput): Promise<void> {
   const { onStep, months } = input;
   onStep('environment');
   const environment_id = input.environment_id ?? (await createEnvironment(input.name));
-  const there = inEnvironment(environment_id);
+  const there = buildEnvironmentOptions(environment_id);
   const clock = await ensureClock(input, there);
   if (!hasAdvanced(clock) && environment_id !== input.source_environment_id) {
     onStep('catalogue');
@@ -55,7 +55,7 @@ export async function runYear(input: YearInput): Promise<void> {
 }
 
 /** Whether the clock of a year has left its first instant. */
-export function hasAdvanced({ frozen_time, metadata }: Pick<TestClock, 'frozen_time' | 'metadata'>): boolean {
+export function hasAdvanced({ frozen_time, metadata }: Pick<ClockRecord, 'frozen_time' | 'metadata'>): boolean {
   return frozen_time !== metadata?.['first_instant'];
 }
 
@@ -64,10 +64,10 @@ async function createEnvironment(name: string): Promise<string> {
 }
 
 /** The clock starts a year back, so that its months are those that have just passed. */
-async function ensureClock({ source_environment_id }: YearInput, there: Elsewhere): Promise<TestClock> {
+async function ensureClock({ source_environment_id }: YearInput, there: Elsewhere): Promise<ClockRecord> {
   const { items } = await dataFrom(api.GET('/test-clocks', { ...there }));
   if (items?.[0]) return items[0];
-  const first_instant = monthStart(new Date(), -YEAR_MONTHS).toISOString().replace('.000Z', 'Z');
+  const first_instant = findMonthStart(new Date(), -YEAR_MONTHS).toISOString().replace('.000Z', 'Z');
   return dataFrom(
     api.POST('/test-clocks', {
       body: { frozen_time: first_instant, metadata: { source_environment_id, first_instant } },
@@ -98,7 +98,7 @@ export async function copyCatalogue(input: {
   }
 }
 
-async function copySubscription(input: YearInput, clock: TestClock, there: Elsewhere): Promise<string> {
+async function copySubscription(input: YearInput, clock: ClockRecord, there: Elsewhere): Promise<string> {
   const { subscription, plan } = input;
   const { external_id, name, email } = await dataFrom(
     api.GET('/customers/{id}', { params: { path: { id: subscription.customer_id } } }),
@@ -136,7 +136,7 @@ async function copySubscription(input: YearInput, clock: TestClock, there: Elsew
 async function copyEvents(
   { onStep, signal, event_names }: YearInput,
   external_customer_id: string,
-  clock: TestClock,
+  clock: ClockRecord,
   there: Elsewhere,
 ): Promise<void> {
   const events = await loadNewestEvents(external_customer_id, signal);
@@ -167,7 +167,7 @@ async function loadNewestEvents(external_customer_id: string, signal: AbortSigna
   return found;
 }
 
-async function advance(clock: TestClock, { months, onStep, signal }: YearInput, there: Elsewhere): Promise<void> {
+async function advance(clock: ClockRecord, { months, onStep, signal }: YearInput, there: Elsewhere): Promise<void> {
   const params = { path: { id: clock.id } };
   const frozen_time = advanceTarget(clock.frozen_time, months);
   await dataFrom(api.POST('/test-clocks/{id}/advance', { params, body: { frozen_time }, ...there }));

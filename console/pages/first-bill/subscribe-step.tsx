@@ -9,7 +9,7 @@ import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import styles from './first-bill.module.css';
-import { monthStart } from './plan-year.ts';
+import { findMonthStart } from './plan-year.ts';
 import { Step, type StepProps } from './step.tsx';
 import { TEXTS } from './texts.ts';
 import type { FirstBill } from './use-first-bill.ts';
@@ -101,7 +101,7 @@ function SubscribeForm({ bill }: { bill: FirstBill }): ReactNode {
   );
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    subscribe.mutate({ name, external_id, plan_id, start: monthStart(new Date(now_ms)) });
+    subscribe.mutate({ name, external_id, plan_id, start: findMonthStart(new Date(now_ms)) });
   };
   return (
     <form onSubmit={submit} className={styles.form}>

@@ -6,7 +6,7 @@ import type { components } from '../../client/openapi.d.ts';
 import { usePages } from '../../client/pages.ts';
 import { type GetData, getQuery, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
-import { inEnvironment, useEnvironment } from './environment.ts';
+import { buildEnvironmentOptions, useEnvironment } from './environment.ts';
 import { deriveProgress, type Progress } from './progress.ts';
 import { hasAdvanced } from './run-year.ts';
 
@@ -84,7 +84,10 @@ function useYear(): FirstBill['year'] {
       queryKey: ['/test-clocks/{id}', environment_id, test_clock_id] as const,
       queryFn: () =>
         dataFrom(
-          api.GET('/test-clocks/{id}', { params: { path: { id: test_clock_id! } }, ...inEnvironment(environment_id) }),
+          api.GET('/test-clocks/{id}', {
+            params: { path: { id: test_clock_id! } },
+            ...buildEnvironmentOptions(environment_id),
+          }),
         ),
       refetchInterval: ({ state }: { state: { data?: YearClock | undefined } }) =>
         isAdvancing(state.data) ? POLL_MS : (false as const),
@@ -106,7 +109,7 @@ function useInvoicesIn(year: FirstBill['year']): readonly YearInvoice[] | undefi
       dataFrom(
         api.GET('/invoices', {
           params: { query: { limit: 24, order: 'asc', skip_line_items: true } },
-          ...inEnvironment(environment_id!),
+          ...buildEnvironmentOptions(environment_id!),
         }),
       ),
     enabled: environment_id !== undefined,
@@ -122,7 +125,9 @@ function useProductionCatalogue(): boolean {
   const { data } = useQuery({
     queryKey: ['/plans', 'production', production?.id] as const,
     queryFn: () =>
-      dataFrom(api.GET('/plans', { params: { query: { limit: 1 } }, ...inEnvironment(production?.id ?? '') })),
+      dataFrom(
+        api.GET('/plans', { params: { query: { limit: 1 } }, ...buildEnvironmentOptions(production?.id ?? '') }),
+      ),
     enabled: production !== undefined,
   });
   return (data?.items?.length ?? 0) > 0;

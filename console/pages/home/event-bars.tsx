@@ -6,7 +6,7 @@ import { can, useSession } from '../../client/session.ts';
 import { formatCount, formatTime } from '../../figures/format.ts';
 import { useZone } from '../../figures/when.tsx';
 import { defineTexts, useLanguage, useTexts } from '../../texts/texts.ts';
-import { fillWindows, hourBefore } from './event-windows.ts';
+import { fillWindows, findHourBefore } from './event-windows.ts';
 import styles from './home.module.css';
 
 const POLL_MS = 5_000;
@@ -24,7 +24,7 @@ export function useEventWindows(): EventWindows | undefined {
   const { data } = useQuery({
     queryKey: ['/events/monitoring', 'hour'] as const,
     queryFn: async (): Promise<EventWindows> => {
-      const range = hourBefore(Date.now());
+      const range = findHourBefore(Date.now());
       const { total_count, points } = await dataFrom(
         api.GET('/events/monitoring', { params: { query: { ...range, window_size: 'MINUTE' } } }),
       );

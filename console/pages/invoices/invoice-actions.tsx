@@ -11,7 +11,7 @@ import { useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { isZero } from './decimals.ts';
 import styles from './invoice.module.css';
-import type { Invoice } from './invoice.ts';
+import type { InvoiceRecord } from './invoice.ts';
 import { FinalizeInvoice, SendInvoice, VoidInvoice } from './invoice-dialogues.tsx';
 import { RecordPayment } from './record-payment.tsx';
 import type { InvoiceDialogue } from './routes.ts';
@@ -19,7 +19,7 @@ import { TEXTS } from './texts.ts';
 
 const FROM = '/env/$environment_id/invoices/$invoice_id';
 
-export function InvoiceActions({ invoice }: { invoice: Invoice }): ReactNode {
+export function InvoiceActions({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();
   const queries = useQueryClient();

@@ -5,9 +5,9 @@ import { Confirm } from '../../components/confirm.tsx';
 import { formatMoney } from '../../figures/format.ts';
 import { defineTexts, useLanguage, useTexts } from '../../texts/texts.ts';
 import { isZero } from './decimals.ts';
-import type { Invoice } from './invoice.ts';
+import type { InvoiceRecord } from './invoice.ts';
 
-export type InvoiceDialogueProps = { invoice: Invoice; onDone: () => Promise<unknown>; onClose: () => void };
+export type InvoiceDialogueProps = { invoice: InvoiceRecord; onDone: () => Promise<unknown>; onClose: () => void };
 
 export function VoidInvoice({ invoice, onDone, onClose }: InvoiceDialogueProps): ReactNode {
   const texts = useTexts(TEXTS);

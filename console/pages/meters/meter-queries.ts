@@ -8,7 +8,7 @@ export type MeterRecord = GetData<'/meters/{id}'>;
 type TrialBody = ReturnType<typeof buildTrial> & { external_customer_id?: string };
 
 /** The number that events give under a definition which is not saved. */
-export function trialQuery(body: TrialBody) {
+export function buildTrialQuery(body: TrialBody) {
   return queryOptions({
     queryKey: ['/events/usage', body] as const,
     queryFn: ({ signal }) => dataFrom(api.POST('/events/usage', { body: body as never, signal })),
@@ -17,7 +17,7 @@ export function trialQuery(body: TrialBody) {
   });
 }
 
-export function meterUsageQuery(meter_id: string, range: TrialRange) {
+export function buildMeterUsageQuery(meter_id: string, range: TrialRange) {
   const body = { meter_id, window_size: 'DAY' as const, ...range };
   return queryOptions({
     queryKey: ['/events/usage/meter', body] as const,
@@ -28,7 +28,7 @@ export function meterUsageQuery(meter_id: string, range: TrialRange) {
 
 const TRIED_EVENTS = 5;
 
-export function newestEventsQuery(event_name: string) {
+export function buildNewestEventsQuery(event_name: string) {
   return queryOptions({
     queryKey: ['/events/query', event_name] as const,
     queryFn: ({ signal }) =>

@@ -11,7 +11,7 @@ export function addScaleQuantities(draft: PriceDraft, quantity: string, scale: P
   return [...new Set([...listCurveQuantities(draft, quantity), quantity, addScale(quantity, scale)])];
 }
 
-export function costQuery(draft: PriceDraft, quantities: readonly string[]) {
+export function buildCostQuery(draft: PriceDraft, quantities: readonly string[]) {
   const body = { price: buildCostedPrice(draft), quantities };
   return queryOptions({
     queryKey: ['/prices/cost', body] as const,

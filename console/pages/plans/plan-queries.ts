@@ -15,7 +15,7 @@ export async function startRollOut(queries: QueryClient, plan_id: string) {
   return run;
 }
 
-export function summariesQuery(plan_ids: readonly string[]) {
+export function buildSummariesQuery(plan_ids: readonly string[]) {
   return queryOptions({
     queryKey: ['/plans/summaries', plan_ids] as const,
     queryFn: async () => {

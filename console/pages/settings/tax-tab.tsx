@@ -25,7 +25,7 @@ import styles from './settings.module.css';
 import type { SheetProps, TabProps } from './tab-props.ts';
 import { TAX_TEXTS } from './tax-texts.ts';
 
-type TaxRate = components['schemas']['TaxRateResponse'];
+type TaxRateRecord = components['schemas']['TaxRateResponse'];
 type TaxOrder = { taxes_before_credits: boolean };
 const RATES_MAX = 200;
 const ratesQuery = { query: { limit: RATES_MAX } };
@@ -49,7 +49,7 @@ export function TaxTab({ openSheet }: TabProps): ReactNode {
     </Button>
   );
   const everywhere = new Set(attached.data?.items.map(({ tax_rate_id }) => tax_rate_id));
-  const columns: Column<TaxRate>[] = [
+  const columns: Column<TaxRateRecord>[] = [
     {
       key: 'name',
       header: texts.name,
@@ -124,7 +124,7 @@ function OrderSwitch({ config }: { config: TaxOrder }): ReactNode {
   );
 }
 
-function formatRate(rate: TaxRate, language: 'en' | 'de'): string {
+function formatRate(rate: TaxRateRecord, language: 'en' | 'de'): string {
   const { percentage_value, fixed_value } = rate;
   if (percentage_value !== null) return `${formatQuantity(language, percentage_value)} %`;
   return fixed_value === null ? '–' : formatQuantity(language, fixed_value);
@@ -137,7 +137,7 @@ export function TaxRateSheet({ sheet, id, onClose }: SheetProps): ReactNode {
   return <NewRate onClose={onClose} />;
 }
 
-function OpenRate({ rate, onClose }: { rate: TaxRate; onClose: () => void }): ReactNode {
+function OpenRate({ rate, onClose }: { rate: TaxRateRecord; onClose: () => void }): ReactNode {
   const texts = useTexts(TAX_TEXTS);
   const language = useLanguage();
   const session = useSession();

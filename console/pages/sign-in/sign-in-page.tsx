@@ -6,6 +6,7 @@ import { type FormEvent, type ReactNode, useState } from 'react';
 import { API_BASE, readError } from '../../client/client.ts';
 import { createSession } from '../../client/session.ts';
 import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { Mark } from '../../shell/mark.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
 import styles from './sign-in.module.css';
@@ -84,9 +85,7 @@ export function SignInPage(): ReactNode {
           action={isNew ? texts.create : texts.signIn}
         />
         {options.data?.sign_up_open && (
-          <button type="button" className={styles.other} onClick={() => setNew(!isNew)}>
-            {isNew ? texts.haveAccount : texts.noAccount}
-          </button>
+          <TextButton onClick={() => setNew(!isNew)}>{isNew ? texts.haveAccount : texts.noAccount}</TextButton>
         )}
       </form>
     </main>

@@ -21,14 +21,14 @@ import { DeliveryTable } from './delivery-table.tsx';
 import { EndpointChip } from './endpoint-chip.tsx';
 import { EndpointFacts } from './endpoint-facts.tsx';
 import { EndpointForm } from './endpoint-form.tsx';
+import { RotateSecretSheet } from './rotate-secret-sheet.tsx';
 import { DELIVERY_VIEWS, type WebhookSearch } from './routes.ts';
-import { RotateSecretSheet } from './secret-sheet.tsx';
 import { WEBHOOK_TEXTS } from './texts.ts';
-import type { WebhookEndpoint } from './webhook-records.ts';
+import type { EndpointRecord } from './webhook-records.ts';
 import styles from './webhooks.module.css';
 
 const FROM = '/env/$environment_id/webhooks/$endpoint_id';
-type Deed = 'disable' | 'delete';
+type EndpointDeed = 'disable' | 'delete';
 
 export function WebhookPage(): ReactNode {
   const { endpoint_id } = useParams({ from: FROM });
@@ -40,13 +40,13 @@ export function WebhookPage(): ReactNode {
   );
 }
 
-function Endpoint({ endpoint }: { endpoint: WebhookEndpoint }): ReactNode {
+function Endpoint({ endpoint }: { endpoint: EndpointRecord }): ReactNode {
   const texts = useTexts(WEBHOOK_TEXTS);
   const { sheet, delivery } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
   const session = useSession();
-  const [deed, setDeed] = useState<Deed | null>(null);
+  const [deed, setDeed] = useState<EndpointDeed | null>(null);
   const { id, url, description, endpoint_status } = endpoint;
   const isOn = endpoint_status === 'enabled';
   const open = (search: Pick<WebhookSearch, 'sheet' | 'delivery'> = {}) =>
