@@ -8,12 +8,16 @@ import { type Microseconds, toInstant } from '../../../core/foundation/time/inst
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import { hasCounted } from '../../../core/rating/counted-until.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
-import { type CountedWindow, type LateCandidate, listLateCandidates } from '../../../storage/events/late-events.ts';
+import {
+  type CountedUsageWindow,
+  type LateCandidate,
+  listLateCandidates,
+} from '../../../storage/events/late-events.ts';
 import { comparePlaces, type UncountedPlace } from '../../../storage/events/uncounted-events.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import {
-  type ChargeLine,
   type ClosedUsageLine,
+  type CountingLine,
   listChargeLines,
   listClosedUsageLines,
 } from '../../../storage/models/invoicing/closed-usage-lines.ts';
@@ -41,7 +45,7 @@ export type LateEventsInput = {
 };
 
 /** The invoice for which an event came too late, and the one that charges it; null until one does. */
-type MissedInvoice = { readonly line: ClosedUsageLine; readonly charged: ChargeLine | null };
+type MissedInvoice = { readonly line: ClosedUsageLine; readonly charged: CountingLine | null };
 type LateEvent = { readonly event: LateCandidate; readonly missed: readonly MissedInvoice[] };
 
 type LateEventsPage = {
@@ -75,13 +79,13 @@ function findCoveredSince(found: readonly ClosedUsageLine[]): Date {
   return new Date(toInstant(found.at(-1)!.finalized_at) + 1);
 }
 
-type CountedLine = { readonly line: ClosedUsageLine; readonly counting: LineCounting };
+type CountedUsageLine = { readonly line: ClosedUsageLine; readonly counting: LineCounting };
 
 async function loadWantedCountings(
   { postgres }: Stores,
   scope: Scope,
   { lines, input }: { lines: readonly ClosedUsageLine[]; input: LateEventsInput },
-): Promise<CountedLine[]> {
+): Promise<CountedUsageLine[]> {
   const { event_name, external_customer_id } = input;
   const loaded = await loadCountings(postgres, scope, lines);
   return loaded.flatMap(({ line, counting }) => {
@@ -103,7 +107,7 @@ type LatePart = {
 async function readPart(
   { clickhouse }: Stores,
   scope: Scope,
-  { countings, input }: { countings: readonly CountedLine[]; input: LateEventsInput },
+  { countings, input }: { countings: readonly CountedUsageLine[]; input: LateEventsInput },
 ): Promise<LatePart> {
   const limit = Math.max(READ_AT_ONCE, input.limit + 1);
   const windows = countings.map(({ counting }) => buildCountedWindow(counting, input));
@@ -120,7 +124,7 @@ async function readPart(
   return { events, read_to: rows.length === limit ? rows.at(-1)! : null };
 }
 
-function buildCountedWindow(counting: LineCounting, { external_customer_id }: LateEventsInput): CountedWindow {
+function buildCountedWindow(counting: LineCounting, { external_customer_id }: LateEventsInput): CountedUsageWindow {
   const { meter, customers, marks } = counting.counted;
   const ids = customers.map((one) => one.external_customer_id);
   return {
@@ -133,7 +137,7 @@ function buildCountedWindow(counting: LineCounting, { external_customer_id }: La
 
 type MeteredCandidate = Parameters<typeof measureEvent>[1] & { readonly partition: number; readonly offset: number };
 
-function buildLateCheck({ line, counting }: CountedLine) {
+function buildLateCheck({ line, counting }: CountedUsageLine) {
   const { counted } = counting;
   const meter = compileCountedMeter(counting);
   const isInTime = buildTimeFilter(counting);
