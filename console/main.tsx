@@ -4,11 +4,12 @@ import '@fontsource-variable/geist/wght.css';
 import '@fontsource-variable/geist-mono/wght.css';
 import './theme/tokens.css';
 import './theme/base.css';
+import './theme/opening.css';
 import './theme/overrides.css';
 import { MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
 import { QueryClientProvider } from '@tanstack/react-query';
-import { RouterProvider } from '@tanstack/react-router';
+import { type AnyRoute, RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { createSession, sessionQuery } from './client/session.ts';
@@ -20,34 +21,52 @@ const nonce = document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]'
 // The lock of scrolling behind a dialogue makes a style element, and reads its nonce from this global of bundlers.
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
-/** The one-time link of `npm start` carries its token after the #, which is not sent to any server nor left in the address. */
-async function openLink(): Promise<void> {
-  const token = new URLSearchParams(location.hash.slice(1)).get('link');
-  if (token === null) return;
+/**
+ * The one-time link of `npm start` carries its token after the #, which is not sent to any server nor left in the address. The page is loaded
+ * once more, because the session that index.html reads ahead is that of the visitor before.
+ */
+async function openLink(token: string): Promise<void> {
   history.replaceState(null, '', location.pathname + location.search);
   try {
     await createSession({ link_token: token });
-    await queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
   } catch {
     sessionStorage.setItem('farthing.link_refused', '1');
   }
+  location.reload();
 }
 
-await openLink();
-createRoot(document.getElementById('root')!).render(
-  <StrictMode>
-    <MantineProvider
-      theme={theme}
-      cssVariablesResolver={resolveVariables}
-      defaultColorScheme="auto"
-      getStyleNonce={() => nonce}
-    >
-      <QueryClientProvider client={queries}>
-        <LanguageProvider>
-          <RouterProvider router={router} />
-          <Notifications position="bottom-right" />
-        </LanguageProvider>
-      </QueryClientProvider>
-    </MantineProvider>
-  </StrictMode>,
-);
+/** Loads the scripts of the page while its session is read. */
+function loadPageScripts(): void {
+  const routes: Readonly<Record<string, AnyRoute>> = router.routesById;
+  for (const { routeId } of router.matchRoutes(router.latestLocation)) {
+    const route = routes[routeId];
+    if (route) void router.loadRouteChunk(route);
+  }
+}
+
+function showConsole(): void {
+  // On every page: an answer that index.html has read ahead and nobody took would be that of a later sign-in.
+  void queries.prefetchQuery(sessionQuery);
+  loadPageScripts();
+  createRoot(document.getElementById('root')!).render(
+    <StrictMode>
+      <MantineProvider
+        theme={theme}
+        cssVariablesResolver={resolveVariables}
+        defaultColorScheme="auto"
+        getStyleNonce={() => nonce}
+      >
+        <QueryClientProvider client={queries}>
+          <LanguageProvider>
+            <RouterProvider router={router} />
+            <Notifications position="bottom-right" />
+          </LanguageProvider>
+        </QueryClientProvider>
+      </MantineProvider>
+    </StrictMode>,
+  );
+}
+
+const link_token = new URLSearchParams(location.hash.slice(1)).get('link');
+if (link_token === null) showConsole();
+else void openLink(link_token);

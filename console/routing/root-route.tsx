@@ -1,16 +1,10 @@
 /** The root of all pages, and the page below which all pages of an environment stand. */
 import type { QueryClient } from '@tanstack/react-query';
-import {
-  createRootRouteWithContext,
-  createRoute,
-  lazyRouteComponent,
-  Outlet,
-  redirect,
-  retainSearchParams,
-} from '@tanstack/react-router';
+import { createRootRouteWithContext, createRoute, Outlet, redirect, retainSearchParams } from '@tanstack/react-router';
 import { setEnvironment } from '../client/environment.ts';
 import { sessionQuery } from '../client/session.ts';
 import { Failure } from '../components/states.tsx';
+import { Shell } from '../shell/shell.tsx';
 import { compact, readOneOf, type SearchInput } from './search.ts';
 
 export type RouterContext = { queries: QueryClient };
@@ -54,5 +48,5 @@ export const environmentRoute = createRoute({
     setEnvironment(params.environment_id);
     localStorage.setItem(LAST_ENVIRONMENT, params.environment_id);
   },
-  component: lazyRouteComponent(() => import('../shell/shell.tsx'), 'Shell'),
+  component: Shell,
 });

@@ -1,5 +1,8 @@
 /** Company and seller: the issuer of the invoices and their appearance, with the letterhead and the PDF of what is not saved beside it. */
 import { ColorInput, Select, Textarea } from '@mantine/core';
+import '@mantine/core/styles/ColorSwatch.layer.css';
+import '@mantine/core/styles/ColorPicker.layer.css';
+import '@mantine/core/styles/ColorInput.layer.css';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError, api } from '../../client/client.ts';

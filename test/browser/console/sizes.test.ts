@@ -1,6 +1,9 @@
-/** Bytes of the first page of the console, and the origin of all that it loads. */
+/** Bytes of the first page of the console, the origin of all that it loads, and the styles of its components. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Request } from 'playwright-core';
+import { findConsoleFolder, ROOT } from '../../../process/console-files.ts';
 import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../../support/console.ts';
 
 const SCRIPT_BYTES_MAX = 220 * 1024;
@@ -40,5 +43,20 @@ describe('the first page of the console', function () {
     const html = await (await fetch(app.url, { headers: { accept: 'text/html' } })).text();
     expect([...html.matchAll(/<script(?![^>]*\bsrc=)/g)]).to.deep.equal([]);
     expect(html).to.not.match(/<style|\son\w+=|javascript:/);
+  });
+
+  it('has the styles of each component of the library that it uses', () => {
+    const folder = join(findConsoleFolder(ROOT)!, 'assets');
+    const readAll = (ending: string) =>
+      readdirSync(folder)
+        .filter((name) => name.endsWith(ending))
+        .map((name) => readFileSync(join(folder, name), 'utf8'))
+        .join('\n');
+    const listClasses = (text: string) => new Set(text.match(/\bm_[\da-f]{6,8}\b/g));
+    const styled = listClasses(readAll('.css'));
+    const known = listClasses(readFileSync(join(ROOT, 'node_modules/@mantine/core/styles.css'), 'utf8'));
+    const used = [...listClasses(readAll('.js'))].filter((name) => known.has(name));
+    expect(used.length).to.be.above(20);
+    expect(used.filter((name) => !styled.has(name))).to.deep.equal([]);
   });
 });
