@@ -26,8 +26,9 @@ import { type LineCounting, loadCountings } from '../../invoicing/proof/gather.t
 
 /** Number of usage lines that a request reads at most, those of the latest invoices. */
 export const LATE_LINES_MAX = 2_000;
-/** Lines of one statement. Lines of one time of finalization have similar marks, so their statement reads few events. */
+/** Least number of lines of one statement, except the last one. */
 const LINES_AT_ONCE = 500;
+const DAY_MS = 86_400_000;
 /** Least number of events that a statement reads, because some of them are not counted by a meter. */
 const READ_AT_ONCE = 1_000;
 
@@ -63,8 +64,7 @@ export async function listLateEvents(stores: Stores, scope: Scope, input: LateEv
   const lines = found.slice(0, LATE_LINES_MAX);
   const countings = await loadWantedCountings(stores, scope, { lines, input });
   const parts = [];
-  for (let from = 0; from < countings.length; from += LINES_AT_ONCE)
-    parts.push(await readPart(stores, scope, { countings: countings.slice(from, from + LINES_AT_ONCE), input }));
+  for (const part of divideByDay(countings)) parts.push(await readPart(stores, scope, { countings: part, input }));
   const { events, next } = mergeParts(parts, input.limit);
   return {
     events: await addCharges(stores, scope, events),
@@ -96,6 +96,22 @@ async function loadWantedCountings(
       return [];
     return [{ line, counting }];
   });
+}
+
+/**
+ * Divides the lines among statements. Lines that became final on one day have similar marks, so their statement reads few events, however
+ * many they are.
+ */
+function divideByDay(lines: readonly CountedUsageLine[]): CountedUsageLine[][] {
+  const parts: CountedUsageLine[][] = [];
+  for (const one of lines) {
+    const part = parts.at(-1);
+    const isOfDay =
+      part !== undefined && toInstant(part[0]!.line.finalized_at) - toInstant(one.line.finalized_at) < DAY_MS;
+    if (part !== undefined && (isOfDay || part.length < LINES_AT_ONCE)) part.push(one);
+    else parts.push([one]);
+  }
+  return parts;
 }
 
 /** Part of the list. If its reading was cut, it has everything up to `read_to`. */
