@@ -10,7 +10,7 @@ import type { FoundEvent } from './find-events.ts';
 import type { UncountedPlace } from './uncounted-events.ts';
 
 /** A counted window of some customers: events before the marks are in it. */
-export type CountedWindow = {
+export type CountedUsageWindow = {
   readonly event_name: string;
   readonly external_customer_ids: readonly string[];
   readonly start_us: Microseconds;
@@ -22,7 +22,7 @@ export type CountedWindow = {
 export type LateCandidate = FoundEvent & UncountedPlace;
 
 type LateEventsQuery = Scope & {
-  readonly windows: readonly CountedWindow[];
+  readonly windows: readonly CountedUsageWindow[];
   /** Range of the time of receipt. */
   readonly received_from_us: Microseconds;
   readonly received_until_us: Microseconds;
@@ -83,7 +83,7 @@ export async function listLateCandidates(
 }
 
 /** Several meters may have counted the same events. */
-function toWindowParams(windows: readonly CountedWindow[]) {
+function toWindowParams(windows: readonly CountedUsageWindow[]) {
   const partitions = [...new Set(windows.flatMap(({ marks }) => Object.keys(marks)))];
   const offsets = windows.map(({ marks }) => partitions.map((partition) => BigInt(marks[partition] ?? 0)));
   const distinct = new Map<string, readonly [string, string, number, number, bigint[]]>();

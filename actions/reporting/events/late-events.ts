@@ -8,12 +8,16 @@ import { type Microseconds, toInstant } from '../../../core/foundation/time/inst
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import { hasCounted } from '../../../core/rating/counted-until.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
-import { type CountedWindow, type LateCandidate, listLateCandidates } from '../../../storage/events/late-events.ts';
+import {
+  type CountedUsageWindow,
+  type LateCandidate,
+  listLateCandidates,
+} from '../../../storage/events/late-events.ts';
 import { comparePlaces, type UncountedPlace } from '../../../storage/events/uncounted-events.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import {
-  type ChargeLine,
   type ClosedUsageLine,
+  type CountingLine,
   listChargeLines,
   listClosedUsageLines,
 } from '../../../storage/models/invoicing/closed-usage-lines.ts';
@@ -22,8 +26,9 @@ import { type LineCounting, loadCountings } from '../../invoicing/proof/gather.t
 
 /** Number of usage lines that a request reads at most, those of the latest invoices. */
 export const LATE_LINES_MAX = 2_000;
-/** Lines of one statement. Lines of one time of finalization have similar marks, so their statement reads few events. */
+/** Least number of lines of one statement, except the last one. */
 const LINES_AT_ONCE = 500;
+const DAY_MS = 86_400_000;
 /** Least number of events that a statement reads, because some of them are not counted by a meter. */
 const READ_AT_ONCE = 1_000;
 
@@ -41,7 +46,7 @@ export type LateEventsInput = {
 };
 
 /** The invoice for which an event came too late, and the one that charges it; null until one does. */
-type MissedInvoice = { readonly line: ClosedUsageLine; readonly charged: ChargeLine | null };
+type MissedInvoice = { readonly line: ClosedUsageLine; readonly charged: CountingLine | null };
 type LateEvent = { readonly event: LateCandidate; readonly missed: readonly MissedInvoice[] };
 
 type LateEventsPage = {
@@ -59,8 +64,7 @@ export async function listLateEvents(stores: Stores, scope: Scope, input: LateEv
   const lines = found.slice(0, LATE_LINES_MAX);
   const countings = await loadWantedCountings(stores, scope, { lines, input });
   const parts = [];
-  for (let from = 0; from < countings.length; from += LINES_AT_ONCE)
-    parts.push(await readPart(stores, scope, { countings: countings.slice(from, from + LINES_AT_ONCE), input }));
+  for (const part of divideByDay(countings)) parts.push(await readPart(stores, scope, { countings: part, input }));
   const { events, next } = mergeParts(parts, input.limit);
   return {
     events: await addCharges(stores, scope, events),
@@ -75,13 +79,13 @@ function findCoveredSince(found: readonly ClosedUsageLine[]): Date {
   return new Date(toInstant(found.at(-1)!.finalized_at) + 1);
 }
 
-type CountedLine = { readonly line: ClosedUsageLine; readonly counting: LineCounting };
+type CountedUsageLine = { readonly line: ClosedUsageLine; readonly counting: LineCounting };
 
 async function loadWantedCountings(
   { postgres }: Stores,
   scope: Scope,
   { lines, input }: { lines: readonly ClosedUsageLine[]; input: LateEventsInput },
-): Promise<CountedLine[]> {
+): Promise<CountedUsageLine[]> {
   const { event_name, external_customer_id } = input;
   const loaded = await loadCountings(postgres, scope, lines);
   return loaded.flatMap(({ line, counting }) => {
@@ -94,6 +98,22 @@ async function loadWantedCountings(
   });
 }
 
+/**
+ * Divides the lines among statements. Lines that became final on one day have similar marks, so their statement reads few events, however
+ * many they are.
+ */
+function divideByDay(lines: readonly CountedUsageLine[]): CountedUsageLine[][] {
+  const parts: CountedUsageLine[][] = [];
+  for (const one of lines) {
+    const part = parts.at(-1);
+    const isOfDay =
+      part !== undefined && toInstant(part[0]!.line.finalized_at) - toInstant(one.line.finalized_at) < DAY_MS;
+    if (part !== undefined && (isOfDay || part.length < LINES_AT_ONCE)) part.push(one);
+    else parts.push([one]);
+  }
+  return parts;
+}
+
 /** Part of the list. If its reading was cut, it has everything up to `read_to`. */
 type LatePart = {
   readonly events: readonly { readonly event: LateCandidate; readonly lines: readonly ClosedUsageLine[] }[];
@@ -103,7 +123,7 @@ type LatePart = {
 async function readPart(
   { clickhouse }: Stores,
   scope: Scope,
-  { countings, input }: { countings: readonly CountedLine[]; input: LateEventsInput },
+  { countings, input }: { countings: readonly CountedUsageLine[]; input: LateEventsInput },
 ): Promise<LatePart> {
   const limit = Math.max(READ_AT_ONCE, input.limit + 1);
   const windows = countings.map(({ counting }) => buildCountedWindow(counting, input));
@@ -120,7 +140,7 @@ async function readPart(
   return { events, read_to: rows.length === limit ? rows.at(-1)! : null };
 }
 
-function buildCountedWindow(counting: LineCounting, { external_customer_id }: LateEventsInput): CountedWindow {
+function buildCountedWindow(counting: LineCounting, { external_customer_id }: LateEventsInput): CountedUsageWindow {
   const { meter, customers, marks } = counting.counted;
   const ids = customers.map((one) => one.external_customer_id);
   return {
@@ -133,7 +153,7 @@ function buildCountedWindow(counting: LineCounting, { external_customer_id }: La
 
 type MeteredCandidate = Parameters<typeof measureEvent>[1] & { readonly partition: number; readonly offset: number };
 
-function buildLateCheck({ line, counting }: CountedLine) {
+function buildLateCheck({ line, counting }: CountedUsageLine) {
   const { counted } = counting;
   const meter = compileCountedMeter(counting);
   const isInTime = buildTimeFilter(counting);

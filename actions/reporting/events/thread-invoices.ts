@@ -10,7 +10,7 @@ import { chargeKey } from '../../../core/rating/plan-invoice.ts';
 import { loadHistories } from '../../../storage/events/corrections.ts';
 import type { PositionedRawEvent } from '../../../storage/events/raw-events.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
-import { type ChargeLine, listChargeLines } from '../../../storage/models/invoicing/closed-usage-lines.ts';
+import { type CountingLine, listChargeLines } from '../../../storage/models/invoicing/closed-usage-lines.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { type Correction, toLogPosition } from '../../../storage/progress/corrections.ts';
@@ -29,12 +29,12 @@ type BillingInvoice = {
   readonly period_end: string | null;
 };
 
-type NextInvoice = Omit<BillingInvoice, 'invoice_id' | 'invoice_number' | 'invoice_line_item_id'> & {
+type ChargingInvoice = Omit<BillingInvoice, 'invoice_id' | 'invoice_number' | 'invoice_line_item_id'> & {
   /** Null for an invoice that does not exist yet. */
   readonly invoice_id: string | null;
 };
 
-export type ThreadInvoices = { readonly invoice: BillingInvoice | null; readonly next_invoice: NextInvoice | null };
+export type ThreadInvoices = { readonly invoice: BillingInvoice | null; readonly next_invoice: ChargingInvoice | null };
 
 type InvoicesInput = {
   readonly event: PositionedRawEvent;
@@ -53,7 +53,7 @@ export async function loadThreadInvoices(
   const { subscription, charge } = first;
   const lines = await loadLines(stores, first);
   const versions = await listVersions(stores, scope, { event, corrections });
-  const counts = ({ computed_from }: ChargeLine, { position }: EventVersion) => hasCounted(computed_from, position);
+  const counts = ({ computed_from }: CountingLine, { position }: EventVersion) => hasCounted(computed_from, position);
   const final = lines.filter(({ invoice_status }) => invoice_status === 'FINALIZED');
   // A correction may have moved the event into the usage window.
   const version = versions.find(
@@ -74,7 +74,7 @@ export async function loadThreadInvoices(
 async function loadLines(
   { postgres }: Stores,
   { charge, subscription }: NonNullable<InvoicesInput['charge']>,
-): Promise<ChargeLine[]> {
+): Promise<CountingLine[]> {
   const key = chargeKey(charge.item.id, charge.service);
   const invoiced = await gatherInvoicedLines(postgres, subscription);
   const own = invoiced.filter((one) => one.key === key && !one.is_partial && !isCorrection(one));
@@ -121,7 +121,7 @@ function isInWindow(
   return timestamp_us >= toUs(toInstant(window_start)) && timestamp_us < toUs(toInstant(window_end));
 }
 
-type ShownLine = { readonly line: ChargeLine; readonly subscription: SubscriptionModel };
+type ShownLine = { readonly line: CountingLine; readonly subscription: SubscriptionModel };
 
 async function showBilling(
   { postgres }: Stores,
@@ -135,7 +135,7 @@ async function showBilling(
 }
 
 type NextInput = {
-  readonly draft: ChargeLine | undefined;
+  readonly draft: CountingLine | undefined;
   readonly subscription: SubscriptionModel;
   readonly now: Date;
 };
@@ -145,7 +145,7 @@ async function loadNext(
   stores: Stores,
   scope: Scope,
   { draft, subscription, now }: NextInput,
-): Promise<NextInvoice | null> {
+): Promise<ChargingInvoice | null> {
   const { id: subscription_id } = subscription;
   if (draft) {
     const invoice = await InvoiceModel.fetch(scope, draft.invoice_id, { database: stores.postgres });

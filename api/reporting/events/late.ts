@@ -1,12 +1,12 @@
 /** GET /events/late: our addition to the interface. */
 import { z } from 'zod';
-import { LATE_LINES_MAX, type LateEventsInput, listLateEvents } from '../../../actions/reporting/events/late-events.ts';
+import { LATE_LINES_MAX, listLateEvents } from '../../../actions/reporting/events/late-events.ts';
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
 import { orNull, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
 import { formatUs, LAST_INSTANT_US, toMs, toUs, US_PER_DAY } from '../../../core/foundation/time/instant.ts';
 import { INVOICE_STATUSES } from '../../../core/invoicing/invoice/record.ts';
-import { type Context, type Route, route } from '../../http/route.ts';
+import { type Route, route } from '../../http/route.ts';
 import { EventAnswer, formatEventJson } from '../../metering/events/event-json.ts';
 import { cursorField, formatPlaceCursor, parsePlaceCursor } from '../../metering/events/place-cursor.ts';
 import { BEGINNING_US, checkRange, instantUs, withBounds } from '../../metering/usage/query-fields.ts';
@@ -41,7 +41,7 @@ const LateFields = z.object({ invoices });
 const LateEventAnswer = EventAnswer.extend({ invoices }).meta({ id: 'LateEvent' });
 
 const LateEventCount = z.object({
-  event_count: z.int().meta({ description: `Number of events, up to ${COUNTED_MAX}.` }),
+  event_count: z.int().meta({ description: `Number of events, exact up to ${COUNTED_MAX}.` }),
   has_more: z.boolean().meta({ description: 'True if there may be more events.' }),
 });
 
@@ -49,7 +49,7 @@ export const ListLateEventsAnswer = z
   .object({
     items: z.array(LateEventAnswer).meta({ description: 'Page of the events, newest receipt first.' }),
     count: LateEventCount.nullable().meta({
-      description: 'Number of events with the filters; null unless `count` is true.',
+      description: 'Number of events with the filters; null unless `count` is true, and after a `cursor`.',
     }),
     invoices_since: timestampText.meta({
       description:
@@ -92,23 +92,31 @@ export const lateEventRoutes: Route[] = [
     success: 200,
     answer: ListLateEventsAnswer,
     handle: async ({ query }, context) => {
-      const { scope, now, response, principal } = context;
+      const { scope, services, now, response, principal } = context;
       requireRead(principal, 'invoice', 'late events');
       const { days, count: wants_count, cursor, start_time, end_time, ...wanted } = query;
       const range = checkRange({ start_us: start_time ?? BEGINNING_US, end_us: end_time ?? LAST_INSTANT_US });
       const filters = { ...wanted, received_from_us: range.start_us, received_until_us: range.end_us };
       const since = new Date(toMs(toUs(now.getTime()) - days * US_PER_DAY));
-      const page = await listWithin(context, { ...filters, since, after: parsePlaceCursor(cursor) });
-      const count = wants_count ? await countLateEvents(context, { ...filters, since }) : null;
-      const items = page.events.map(({ event, missed }) => {
-        const shown = JSON.stringify(completeKeys(LateFields, { invoices: missed.map(showMissed) }));
-        return `${shown.slice(0, -1)},${formatEventJson(event, scope).slice(1)}`;
+      const after = parsePlaceCursor(cursor);
+      const is_counted = wants_count && after === null;
+      // One list has the page and the count, so that they cannot disagree.
+      const read_max = is_counted ? Math.max(filters.limit, COUNTED_MAX) : filters.limit;
+      const input = { ...filters, since, after, limit: read_max };
+      const page = await withBounds(context, (bounds) => listLateEvents(services, scope, { ...input, bounds }));
+      const shown = page.events.slice(0, filters.limit);
+      const next = page.events.length > shown.length ? shown.at(-1)!.event : page.next;
+      const event_count = page.events.length;
+      const count = is_counted ? { event_count, has_more: page.next !== null } : null;
+      const items = shown.map(({ event, missed }) => {
+        const fields = JSON.stringify(completeKeys(LateFields, { invoices: missed.map(showMissed) }));
+        return `${fields.slice(0, -1)},${formatEventJson(event, scope).slice(1)}`;
       });
       const rest = {
         count,
         invoices_since: formatUs(toUs(page.invoices_since.getTime())),
         is_complete: page.is_complete,
-        next_cursor: page.next && formatPlaceCursor(page.next),
+        next_cursor: next && formatPlaceCursor(next),
       };
       response
         .status(200)
@@ -117,19 +125,6 @@ export const lateEventRoutes: Route[] = [
     },
   }),
 ];
-
-type LateQuery = Omit<LateEventsInput, 'bounds'>;
-
-function listWithin(context: Context, query: LateQuery) {
-  const { services, scope } = context;
-  return withBounds(context, (bounds) => listLateEvents(services, scope, { ...query, bounds }));
-}
-
-/** Counts by listing, so that count and list cannot disagree. */
-async function countLateEvents(context: Context, query: Omit<LateQuery, 'after' | 'limit'>) {
-  const { events, next } = await listWithin(context, { ...query, after: null, limit: COUNTED_MAX });
-  return { event_count: events.length, has_more: next !== null };
-}
 
 function showMissed({ line, charged }: Awaited<ReturnType<typeof listLateEvents>>['events'][number]['missed'][number]) {
   return {

@@ -57,9 +57,7 @@ export function CorrectedList({ search, onChange }: CorrectedListProps): ReactNo
   );
 }
 
-type Texts = ReturnType<typeof useTexts<(typeof EVENT_TEXTS)['en']>>;
-
-function listColumns(texts: Texts): Column<ListedCorrection>[] {
+function listColumns(texts: ReturnType<typeof useTexts<(typeof EVENT_TEXTS)['en']>>): Column<ListedCorrection>[] {
   return [
     {
       key: 'requested',

@@ -46,9 +46,9 @@ function BillingInvoice({ invoice, event_id }: BillingInvoiceProps): ReactNode {
   );
 }
 
-type NextInvoiceProps = { invoice: NonNullable<EventThreadData['next_invoice']>; hasDifference: boolean };
+type NextInvoiceKnotProps = { invoice: NonNullable<EventThreadData['next_invoice']>; hasDifference: boolean };
 
-function NextInvoice({ invoice, hasDifference }: NextInvoiceProps): ReactNode {
+function NextInvoice({ invoice, hasDifference }: NextInvoiceKnotProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
   const { amount, currency, invoice_id, period_end, subscription_id } = invoice;
   return (

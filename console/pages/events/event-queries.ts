@@ -74,7 +74,7 @@ export function buildUncountedCountsQuery(filters: UncountedFilters) {
 }
 
 export type ListedCorrection = GetData<'/events/corrections'>['items'][number];
-export type LateEvent = GetData<'/events/late'>['items'][number];
+export type LateEventRow = GetData<'/events/late'>['items'][number];
 export type ListFilters = Pick<EventFilters, 'event_name' | 'external_customer_id' | 'start_time' | 'end_time'>;
 
 /** Counts for the tabs are read again after this time, if the reader returns to the page. */

@@ -53,7 +53,7 @@ export function EventTabs({ search, filters }: { search: EventsSearch; filters: 
   );
 }
 
-type TabProps = {
+type EventTabProps = {
   search: EventsSearch;
   tab?: EventTab;
   name: string;
@@ -63,7 +63,7 @@ type TabProps = {
   isBad?: boolean;
 };
 
-function Tab({ search, tab, name, count = 0, hasMore = false, isBad = false }: TabProps): ReactNode {
+function Tab({ search, tab, name, count = 0, hasMore = false, isBad = false }: EventTabProps): ReactNode {
   const language = useLanguage();
   return (
     <li>

@@ -7,7 +7,7 @@ import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Empty, Failure, Loading } from '../../components/states.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { type LateEvent, lateQuery } from './event-queries.ts';
+import { type LateEventRow, lateQuery } from './event-queries.ts';
 import { buildListFilters } from './event-rows.ts';
 import type { EventsSearch } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
@@ -33,7 +33,7 @@ export function LateList({ search, onChange }: LateListProps): ReactNode {
       {rows.length === 0 && !list.hasNextPage ? (
         <Empty title={texts.noLate}>{texts.noLateHint}</Empty>
       ) : (
-        <DataTable<LateEvent>
+        <DataTable<LateEventRow>
           label={texts.late}
           rows={rows}
           rowKey={({ id }) => id}
@@ -50,9 +50,7 @@ export function LateList({ search, onChange }: LateListProps): ReactNode {
   );
 }
 
-type Texts = ReturnType<typeof useTexts<(typeof EVENT_TEXTS)['en']>>;
-
-function listColumns(texts: Texts): Column<LateEvent>[] {
+function listColumns(texts: ReturnType<typeof useTexts<(typeof EVENT_TEXTS)['en']>>): Column<LateEventRow>[] {
   return [
     {
       key: 'received',

@@ -166,11 +166,11 @@ export function listPriceChanges(
   });
 }
 
-type CorrectedEvent = { readonly timestamp: string | null };
+type MarkedCorrection = { readonly timestamp: string | null };
 
 /** A mark for each window of the range with corrected events, at its start. */
 export function listCorrectionMarks(
-  corrections: readonly CorrectedEvent[],
+  corrections: readonly MarkedCorrection[],
   { range, window, label }: { range: DayRange; window: UsageWindowSize; label: (count: number) => string },
 ): ChartMark[] {
   const [start_ms, end_ms] = [new Date(range.from).getTime(), new Date(range.to).getTime()];

@@ -53,7 +53,7 @@ export async function listClosedUsageLines(
 /** A draft includes its late events, a void invoice charges nothing, and a skipped one is not final. */
 const FINAL: InvoiceStatus = 'FINALIZED';
 
-export type ChargeLine = Pick<ClosedUsageLine, 'id' | 'invoice_id' | 'invoice_number'> & {
+export type CountingLine = Pick<ClosedUsageLine, 'id' | 'invoice_id' | 'invoice_number'> & {
   /** The line that this one corrects; itself for a charge. */
   readonly charge_id: string;
   readonly invoice_status: InvoiceStatus;
@@ -65,7 +65,7 @@ export async function listChargeLines(
   database: Database,
   { tenant_id, environment_id }: Scope,
   charge_ids: readonly string[],
-): Promise<ChargeLine[]> {
+): Promise<CountingLine[]> {
   if (charge_ids.length === 0) return [];
   return database('invoice_line_items as l')
     .join('invoices as i', {
