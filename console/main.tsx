@@ -4,6 +4,7 @@ import '@fontsource-variable/geist/wght.css';
 import '@fontsource-variable/geist-mono/wght.css';
 import './theme/tokens.css';
 import './theme/base.css';
+import './theme/opening.css';
 import './theme/overrides.css';
 import { MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';

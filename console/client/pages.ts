@@ -17,27 +17,29 @@ export type ListOfPages<Item> = {
   readonly refetch: () => void;
 };
 
+/** Query options of a list in pages. */
+export function getPagesQuery<Path extends GetPath>(path: Path, params: GetParams<Path> = {} as GetParams<Path>) {
+  const query = (params as { query?: object }).query ?? {};
+  return infiniteQueryOptions({
+    queryKey: [path, 'pages', params] as const,
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam, signal }) =>
+      dataFrom(
+        (api.GET as (path: string, init: object) => Promise<{ data?: ListAnswer }>)(path, {
+          params: { ...params, query: { limit: PAGE_ROWS, ...query, ...(pageParam ? { cursor: pageParam } : {}) } },
+          signal,
+        }),
+      ),
+    getNextPageParam: ({ pagination }) => pagination?.next_cursor ?? null,
+  });
+}
+
 export function usePages<Path extends GetPath>(
   path: Path,
   params: GetParams<Path> = {} as GetParams<Path>,
   options: { enabled?: boolean } = {},
 ): ListOfPages<ListedRow<Path>> {
-  const query = (params as { query?: object }).query ?? {};
-  const list = useInfiniteQuery({
-    ...infiniteQueryOptions({
-      queryKey: [path, 'pages', params] as const,
-      initialPageParam: null as string | null,
-      queryFn: ({ pageParam, signal }) =>
-        dataFrom(
-          (api.GET as (path: string, init: object) => Promise<{ data?: ListAnswer }>)(path, {
-            params: { ...params, query: { limit: PAGE_ROWS, ...query, ...(pageParam ? { cursor: pageParam } : {}) } },
-            signal,
-          }),
-        ),
-      getNextPageParam: ({ pagination }) => pagination?.next_cursor ?? null,
-    }),
-    ...options,
-  });
+  const list = useInfiniteQuery({ ...getPagesQuery(path, params), ...options });
   const pages = (list.data as InfiniteData<ListAnswer> | undefined)?.pages ?? [];
   const rows = pages.flatMap(({ items = [] }) => items) as ListedRow<Path>[];
   return {

@@ -63,8 +63,9 @@ export const router = createRouter({
 /** The page before may have read once more, for the environment after it: none of its answers is shown again. */
 let shown_environment = getEnvironment();
 router.subscribe('onResolved', () => {
-  if (getEnvironment() === shown_environment) return;
+  const before = shown_environment;
   shown_environment = getEnvironment();
+  if (before === null || before === shown_environment) return;
   queries.removeQueries({ type: 'inactive', predicate: ({ queryKey }) => isOfEnvironment(queryKey) });
 });
 

@@ -18,6 +18,7 @@ import { Amounts } from './amounts.tsx';
 import { type CustomerRecord, type CustomerSums, findOnlyCurrency } from './customer.ts';
 import { CustomerForm } from './customer-form.tsx';
 import styles from './customers.module.css';
+import { getListParams } from './queries.ts';
 import { useSummaries } from './summaries.ts';
 import { TEXTS } from './texts.ts';
 
@@ -132,7 +133,7 @@ type CustomerList = Pick<
 
 /** All customers in pages, or the best matches of a text in the order of the search. */
 function useCustomers(q: string | undefined, view: 'archived' | undefined): CustomerList {
-  const pages = usePages('/customers', { query: { ...(view ? { status: view } : {}) } }, { enabled: q === undefined });
+  const pages = usePages('/customers', getListParams(view), { enabled: q === undefined });
   const found = useGet(
     '/search',
     { query: { q: q ?? '', kinds: ['customer'], limit: FOUND_MAX } },

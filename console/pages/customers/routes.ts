@@ -1,6 +1,9 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { getPagesQuery } from '../../client/pages.ts';
+import { getReader } from '../../routing/read-ahead.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
+import { getListParams } from './queries.ts';
 
 /** `q` is the text that the list is searched for; `view` shows archived customers; `sheet` is the sheet that is open. */
 export type CustomersSearch = { q?: string; view?: 'archived'; sheet?: 'new' };
@@ -14,6 +17,13 @@ const customers = createRoute({
       view: readOneOf(input, 'view', ['archived']),
       sheet: readOneOf(input, 'sheet', ['new']),
     }),
+  loaderDeps: ({ search: { q, view } }) => ({ q, view }),
+  loader: ({ deps: { q, view }, ...input }) => {
+    if (q === undefined)
+      getReader(input)?.read('customer', (queries) =>
+        queries.prefetchInfiniteQuery(getPagesQuery('/customers', getListParams(view))),
+      );
+  },
   component: lazyRouteComponent(() => import('./customers-page.tsx'), 'CustomersPage'),
 });
 

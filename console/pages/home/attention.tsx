@@ -1,7 +1,8 @@
 /** Records that need a person: one row a kind, each a link to the list with that filter. */
+import { useQuery } from '@tanstack/react-query';
 import { Link, type LinkProps } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { type GetData, useGet } from '../../client/queries.ts';
+import type { GetData } from '../../client/queries.ts';
 import { Chip } from '../../components/chip.tsx';
 import { Loaded } from '../../components/states.tsx';
 import type { Tone } from '../../components/tone.ts';
@@ -10,6 +11,7 @@ import { Money } from '../../figures/money.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import styles from './home.module.css';
+import { attentionQuery } from './queries.ts';
 import { TEXTS } from './texts.ts';
 
 type AttentionItem = GetData<'/dashboard/attention'>['items'][number];
@@ -35,7 +37,7 @@ const POLL_MS = 30_000;
 
 export function Attention(): ReactNode {
   const texts = useTexts(TEXTS);
-  const attention = useGet('/dashboard/attention', {}, { refetchInterval: POLL_MS });
+  const attention = useQuery({ ...attentionQuery, refetchInterval: POLL_MS });
   return (
     <Loaded query={attention} rows={3}>
       {({ items }) =>

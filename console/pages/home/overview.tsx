@@ -1,7 +1,8 @@
 /** The environment at a glance: events that arrive, revenue of the period, what needs attention, recent invoices. */
+import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { useGet } from '../../client/queries.ts';
+import type { GetData } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
@@ -17,10 +18,9 @@ import { InvoiceStatus } from '../invoices/status-chip.tsx';
 import { Attention } from './attention.tsx';
 import { EventsTile } from './events-tile.tsx';
 import styles from './home.module.css';
+import { recentInvoicesQuery } from './queries.ts';
 import { RevenueTile } from './revenue-tile.tsx';
 import { TEXTS } from './texts.ts';
-
-const RECENT_INVOICES = 8;
 
 export function Overview(): ReactNode {
   const texts = useTexts(TEXTS);
@@ -53,9 +53,7 @@ export function Overview(): ReactNode {
 function RecentInvoices(): ReactNode {
   const texts = useTexts(TEXTS);
   const navigate = useNavigate({ from: '/env/$environment_id' });
-  const invoices = useGet('/invoices', {
-    query: { limit: RECENT_INVOICES, order: 'desc', skip_line_items: true, expand: ['customer'] },
-  });
+  const invoices = useQuery(recentInvoicesQuery);
   return (
     <Section
       title={texts.invoices}
@@ -84,12 +82,7 @@ function RecentInvoices(): ReactNode {
   );
 }
 
-type RecentInvoice = NonNullable<ReturnType<typeof useGet<'/invoices'>>['data']>['items'] extends
-  | readonly (infer Each)[]
-  | null
-  | undefined
-  ? Each
-  : never;
+type RecentInvoice = NonNullable<GetData<'/invoices'>['items']>[number];
 
 function listInvoiceColumns(texts: ReturnType<typeof useTexts<typeof TEXTS.en>>): Column<RecentInvoice>[] {
   return [

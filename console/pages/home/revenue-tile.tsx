@@ -1,26 +1,20 @@
 /** Revenue of the running month and the month before it. Each currency stands for itself. */
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { api } from '../../client/client.ts';
-import { postQuery } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Failure, Loading } from '../../components/states.tsx';
 import { BigMoney, Money } from '../../figures/money.tsx';
 import { Period } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import styles from './home.module.css';
+import { revenuesQuery } from './queries.ts';
 import { TEXTS } from './texts.ts';
-
-const WINDOWS = { revenue_trend: { window_count: 2, window_size: 'MONTH' as const } };
 
 export function RevenueTile(): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();
   const isAllowed = can(session, 'invoice', 'read');
-  const revenues = useQuery({
-    ...postQuery('/dashboard/revenues', WINDOWS, () => api.POST('/dashboard/revenues', { body: WINDOWS })),
-    enabled: isAllowed,
-  });
+  const revenues = useQuery({ ...revenuesQuery, enabled: isAllowed });
   const currencies = Object.entries(revenues.data?.revenue_trend?.currency_revenue_windows ?? {});
   return (
     <section className={styles.tile} aria-label={texts.revenue}>

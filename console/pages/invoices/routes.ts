@@ -1,4 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { getQuery } from '../../client/queries.ts';
+import { getReader } from '../../routing/read-ahead.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
 import { INVOICE_FILTERS, type InvoiceListFilter } from './invoice.ts';
@@ -31,6 +33,10 @@ const invoice = createRoute({
   path: '/invoices/$invoice_id',
   validateSearch: (input: SearchInput): InvoiceSearch =>
     compact({ why: readText(input, 'why'), event: readText(input, 'event'), do: readOneOf(input, 'do', DIALOGUES) }),
+  loader: ({ params, ...input }) =>
+    getReader(input)?.read('invoice', (queries) =>
+      queries.prefetchQuery(getQuery('/invoices/{id}', { path: { id: params.invoice_id } })),
+    ),
   component: lazyRouteComponent(() => import('./invoice-page.tsx'), 'InvoicePage'),
 });
 
