@@ -57,17 +57,17 @@ export const api = createClient<paths>({ baseUrl: API_BASE });
 api.use(addHeaders, throwErrors);
 
 /** Unwraps an answer: errors are thrown by the middleware, so that an answer without data has none by contract (204). */
-export async function dataFrom<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
+export async function readData<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
   const { data } = await answer;
   return data as NonNullable<Data>;
 }
 
-/** Option of a request that `eventsFrom` unwraps. The answer is text; its type is that of the JSON in it. */
+/** Option of a request that `parseEvents` unwraps. The answer is text; its type is that of the JSON in it. */
 export const asEvents = { parseAs: 'text' as 'json' };
 
 /** Unwraps an answer with events, whose properties keep the digits of their numbers (exact-json.ts). */
-export async function eventsFrom<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
-  const text = await dataFrom(answer as Promise<{ data?: string }>);
+export async function parseEvents<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
+  const text = await readData(answer as Promise<{ data?: string }>);
   return parseEvents(text) as NonNullable<Data>;
 }
 

@@ -1,6 +1,6 @@
 /** Lists that come in pages with a cursor: further pages are loaded while the reader scrolls. */
 import { type InfiniteData, infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query';
-import { api, dataFrom } from './client.ts';
+import { api, readData } from './client.ts';
 import type { GetData, GetParams, GetPath } from './queries.ts';
 
 type ListAnswer = { items?: unknown[]; pagination?: { total?: number | null; next_cursor?: string | null } };
@@ -24,7 +24,7 @@ export function getPagesQuery<Path extends GetPath>(path: Path, params: GetParam
     queryKey: [path, 'pages', params] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      dataFrom(
+      readData(
         (api.GET as (path: string, init: object) => Promise<{ data?: ListAnswer }>)(path, {
           params: { ...params, query: { limit: PAGE_ROWS, ...query, ...(pageParam ? { cursor: pageParam } : {}) } },
           signal,

@@ -21,7 +21,7 @@ export function useDeed<Input, Output>(
 }
 
 /** The message of an error for one field of the request; `line_items[0].amount` belongs to `line_items`, too. */
-export function fieldError(deed: { error: Error | null }, field: string): string | undefined {
+export function findFieldError(deed: { error: Error | null }, field: string): string | undefined {
   const { error } = deed;
   if (!(error instanceof ApiError) || error.field === null) return undefined;
   const rest = error.field.startsWith(field) ? error.field.slice(field.length) : null;
@@ -59,7 +59,7 @@ export function FormFoot({
   children?: ReactNode;
 }): ReactNode {
   const mayNot = useMayNot(needs);
-  const isShown = deed.error !== null && !fields.some((field) => fieldError(deed, field) !== undefined);
+  const isShown = deed.error !== null && !fields.some((field) => findFieldError(deed, field) !== undefined);
   return (
     <>
       {isShown && (

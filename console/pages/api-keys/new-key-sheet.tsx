@@ -2,10 +2,10 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { SecretSheet } from '../../components/secret-sheet.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -26,7 +26,7 @@ export function NewKeySheet({ rotated, onRevoke, onClose }: NewKeySheetProps): R
   const [days, setDays] = useState('');
   const make = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/secrets/api/keys', {
           body: {
             name,
@@ -68,14 +68,14 @@ export function NewKeySheet({ rotated, onRevoke, onClose }: NewKeySheetProps): R
           description={texts.nameHint}
           required
           value={name}
-          error={fieldError(make, 'name')}
+          error={findFieldError(make, 'name')}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <Select
           label={texts.rights}
           allowDeselect={false}
           value={type}
-          error={fieldError(make, 'type')}
+          error={findFieldError(make, 'type')}
           onChange={(value) => setType(value ?? 'private_key')}
           data={[
             { value: 'private_key', label: texts.rightsOwn },
@@ -86,7 +86,7 @@ export function NewKeySheet({ rotated, onRevoke, onClose }: NewKeySheetProps): R
           label={texts.expires}
           allowDeselect={false}
           value={days}
-          error={fieldError(make, 'expires_at')}
+          error={findFieldError(make, 'expires_at')}
           onChange={(value) => setDays(value ?? '')}
           data={LIFETIMES_DAYS.map((each) => ({ value: each, label: each === '' ? texts.never : texts.days(each) }))}
         />

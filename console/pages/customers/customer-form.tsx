@@ -3,11 +3,11 @@ import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useCountryName } from './country.ts';
@@ -26,8 +26,8 @@ export function CustomerForm({ customer, onClose }: { customer?: CustomerRecord;
     () => {
       const body = toBody(draft, customer);
       return customer
-        ? dataFrom(api.PUT('/customers/{id}', { params: { path: { id: customer.id } }, body }))
-        : dataFrom(api.POST('/customers', { body: { ...body, external_id: draft.external_id.trim() } }));
+        ? readData(api.PUT('/customers/{id}', { params: { path: { id: customer.id } }, body }))
+        : readData(api.POST('/customers', { body: { ...body, external_id: draft.external_id.trim() } }));
     },
     async (saved) => {
       await invalidate(queries, '/customers', '/search', '/audit-logs');
@@ -47,7 +47,7 @@ export function CustomerForm({ customer, onClose }: { customer?: CustomerRecord;
   const bind = (field: TextField) => ({
     label: texts[field],
     value: draft[field],
-    error: fieldError(save, field),
+    error: findFieldError(save, field),
     onChange: ({ currentTarget }: { currentTarget: HTMLInputElement }) => change({ [field]: currentTarget.value }),
   });
   return (
@@ -67,7 +67,7 @@ export function CustomerForm({ customer, onClose }: { customer?: CustomerRecord;
         <TaxFields
           draft={draft}
           onChange={change}
-          error={fieldError(save, 'tax_ids') ?? fieldError(save, 'tax_exempt')}
+          error={findFieldError(save, 'tax_ids') ?? findFieldError(save, 'tax_exempt')}
         />
         <Select
           label={texts.timezone}
@@ -77,7 +77,7 @@ export function CustomerForm({ customer, onClose }: { customer?: CustomerRecord;
           allowDeselect={false}
           limit={60}
           value={draft.timezone}
-          error={fieldError(save, 'timezone')}
+          error={findFieldError(save, 'timezone')}
           onChange={(timezone) => timezone !== null && change({ timezone })}
         />
         <FormFoot

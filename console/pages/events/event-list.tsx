@@ -1,7 +1,7 @@
 /** The list of events: the tail of new ones, and the pages before it. */
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo } from 'react';
-import { api, dataFrom, formatCurl } from '../../client/client.ts';
+import { api, formatCurl, readData } from '../../client/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
@@ -115,7 +115,7 @@ function useFaults({ property_filters: _, ...rest }: EventFilters, newest: strin
   const found = useQuery({
     queryKey: ['/events/uncounted', 'faults', filters, newest] as const,
     queryFn: ({ signal }) =>
-      dataFrom(api.GET('/events/uncounted', { params: { query: { ...filters, limit: MARKED_MAX } as never }, signal })),
+      readData(api.GET('/events/uncounted', { params: { query: { ...filters, limit: MARKED_MAX } as never }, signal })),
     placeholderData: (old) => old,
     staleTime: 5000,
   });

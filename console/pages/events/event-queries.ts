@@ -1,6 +1,6 @@
 /** Reads of the pages of events. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { ApiError, api, asEvents, dataFrom, eventsFrom } from '../../client/client.ts';
+import { ApiError, api, asEvents, parseEvents, readData } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
 import type { ReasonFilter } from './event-search.ts';
 
@@ -24,7 +24,7 @@ export function buildEventsQuery(filters: EventFilters) {
     queryKey: ['/events', 'pages', filters] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      eventsFrom(
+      parseEvents(
         api.POST('/events/query', {
           body: { page_size: PAGE_ROWS, ...filters, ...(pageParam ? { iter_last_key: pageParam } : {}) },
           signal,
@@ -50,7 +50,7 @@ export function buildUncountedQuery(filters: UncountedFilters) {
     queryKey: ['/events/uncounted', 'pages', filters] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      eventsFrom(
+      parseEvents(
         api.GET('/events/uncounted', {
           params: { query: { limit: PAGE_ROWS, ...filters, ...(pageParam ? { cursor: pageParam } : {}) } as never },
           signal,
@@ -66,7 +66,7 @@ export function buildUncountedCountsQuery(filters: UncountedFilters) {
   return queryOptions({
     queryKey: ['/events/uncounted', 'counts', filters] as const,
     queryFn: ({ signal }) =>
-      dataFrom(
+      readData(
         api.GET('/events/uncounted', { params: { query: { ...filters, counts: 'true', limit: 1 } as never }, signal }),
       ),
     refetchInterval: 30_000,
@@ -81,21 +81,21 @@ export type ListFilters = Pick<EventFilters, 'event_name' | 'external_customer_i
 const COUNT_STALE_MS = 30_000;
 
 /** The number of corrections; the list of one row has it. */
-export function correctionCountQuery(filters: ListFilters) {
+export function buildCorrectionCountQuery(filters: ListFilters) {
   return queryOptions({
     queryKey: ['/events/corrections', 'count', filters] as const,
     queryFn: ({ signal }) =>
-      dataFrom(api.GET('/events/corrections', { params: { query: { ...filters, limit: 1 } as never }, signal })),
+      readData(api.GET('/events/corrections', { params: { query: { ...filters, limit: 1 } as never }, signal })),
     staleTime: COUNT_STALE_MS,
   });
 }
 
-export function lateQuery(filters: ListFilters) {
+export function buildLateQuery(filters: ListFilters) {
   return infiniteQueryOptions({
     queryKey: ['/events/late', 'pages', filters] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      dataFrom(
+      readData(
         api.GET('/events/late', {
           params: { query: { limit: PAGE_ROWS, ...filters, ...(pageParam ? { cursor: pageParam } : {}) } as never },
           signal,
@@ -105,11 +105,11 @@ export function lateQuery(filters: ListFilters) {
   });
 }
 
-export function lateCountQuery(filters: ListFilters) {
+export function buildLateCountQuery(filters: ListFilters) {
   return queryOptions({
     queryKey: ['/events/late', 'count', filters] as const,
     queryFn: ({ signal }) =>
-      dataFrom(
+      readData(
         api.GET('/events/late', { params: { query: { ...filters, count: 'true', limit: 1 } as never }, signal }),
       ),
     staleTime: COUNT_STALE_MS,
@@ -130,7 +130,7 @@ export function buildCorrectionsQuery(id: string) {
   return queryOptions({
     queryKey: ['/events/{id}/corrections', id] as const,
     queryFn: ({ signal }) =>
-      dataFrom(api.GET('/events/{id}/corrections', { params: { path: { id } as never }, signal })),
+      readData(api.GET('/events/{id}/corrections', { params: { path: { id } as never }, signal })),
     refetchInterval: ({ state }) =>
       state.data?.items.some((item) => item.state === 'requested') ? PROCESSING_MS : false,
   });
@@ -144,7 +144,7 @@ export function buildThreadQuery(id: string, applied_count: number) {
     queryKey: ['/events/{id}/thread', id, applied_count] as const,
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
-      eventsFrom(api.GET('/events/{id}/thread', { params: { path: { id } }, signal, ...asEvents })),
+      parseEvents(api.GET('/events/{id}/thread', { params: { path: { id } }, signal, ...asEvents })),
     refetchInterval: ({ state }) => (state.data?.status === 'processing' ? PROCESSING_MS : false),
   });
 }

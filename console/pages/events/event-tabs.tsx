@@ -6,10 +6,10 @@ import { can, useSession } from '../../client/session.ts';
 import { formatCount } from '../../figures/format.ts';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import {
+  buildCorrectionCountQuery,
+  buildLateCountQuery,
   buildUncountedCountsQuery,
-  correctionCountQuery,
   type EventFilters,
-  lateCountQuery,
   UNCOUNTED_DAYS,
 } from './event-queries.ts';
 import type { EventsSearch, EventTab } from './event-search.ts';
@@ -25,8 +25,8 @@ export function EventTabs({ search, filters }: { search: EventsSearch; filters: 
   const counts = useQuery(
     buildUncountedCountsQuery({ ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) }),
   );
-  const corrections = useQuery(correctionCountQuery(rest));
-  const late = useQuery({ ...lateCountQuery(rest), enabled: can(session, 'invoice', 'read'), retry: false });
+  const corrections = useQuery(buildCorrectionCountQuery(rest));
+  const late = useQuery({ ...buildLateCountQuery(rest), enabled: can(session, 'invoice', 'read'), retry: false });
   const all = counts.data?.counts ?? [];
   return (
     <nav aria-label={texts.title}>

@@ -7,7 +7,7 @@ import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Empty, Failure, Loading } from '../../components/states.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { type LateEventRow, lateQuery } from './event-queries.ts';
+import { buildLateQuery, type LateEventRow } from './event-queries.ts';
 import { buildListFilters } from './event-rows.ts';
 import type { EventsSearch } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
@@ -20,7 +20,7 @@ type LateListProps = { search: EventsSearch; onChange: (next: Partial<EventsSear
 
 export function LateList({ search, onChange }: LateListProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const list = useInfiniteQuery(lateQuery(buildListFilters(search)));
+  const list = useInfiniteQuery(buildLateQuery(buildListFilters(search)));
   if (list.isError) return <Failure error={list.error} onRetry={() => void list.refetch()} />;
   if (list.isPending) return <Loading rows={8} />;
   const rows = list.data.pages.flatMap(({ items }) => items);

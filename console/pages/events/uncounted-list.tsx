@@ -1,7 +1,7 @@
 /** Accepted events that no meter counts, with the reason, and the way to mend each. */
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
@@ -180,7 +180,7 @@ function ReplayLetters({ ids, onClose }: { ids: string[]; onClose: () => void })
       action={texts.replay}
       onClose={onClose}
       onConfirm={async () => {
-        const { verdicts } = await dataFrom(api.POST('/events/dead-letters/replay', { body: { ids } as never }));
+        const { verdicts } = await readData(api.POST('/events/dead-letters/replay', { body: { ids } as never }));
         await invalidate(queries, '/events');
         const refused = verdicts.filter(({ verdict }) => verdict === 'refused');
         if (refused.length > 0) throw new Error(refused.map(({ id, message }) => `${id}: ${message}`).join('; '));

@@ -2,7 +2,7 @@
  * Prepares the year: an environment with a clock, the catalogue, the customer, the subscription and the events. Each part is found again
  * if an interrupted run has already made it, and events have ids of their own, so a second run continues where the first one stopped.
  */
-import { api, asEvents, dataFrom, eventsFrom } from '../../client/client.ts';
+import { api, asEvents, parseEvents, readData } from '../../client/client.ts';
 import { exactBody, formatExact } from '../../client/exact-json.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { buildEnvironmentOptions } from './environment.ts';
@@ -60,15 +60,15 @@ export function hasAdvanced({ frozen_time, metadata }: Pick<ClockRecord, 'frozen
 }
 
 async function createEnvironment(name: string): Promise<string> {
-  return (await dataFrom(api.POST('/environments', { body: { name, type: 'development' } }))).id;
+  return (await readData(api.POST('/environments', { body: { name, type: 'development' } }))).id;
 }
 
 /** The clock starts a year back, so that its months are those that have just passed. */
 async function ensureClock({ source_environment_id }: YearInput, there: Elsewhere): Promise<ClockRecord> {
-  const { items } = await dataFrom(api.GET('/test-clocks', { ...there }));
+  const { items } = await readData(api.GET('/test-clocks', { ...there }));
   if (items?.[0]) return items[0];
   const first_instant = findMonthStart(new Date(), -YEAR_MONTHS).toISOString().replace('.000Z', 'Z');
-  return dataFrom(
+  return readData(
     api.POST('/test-clocks', {
       body: { frozen_time: first_instant, metadata: { source_environment_id, first_instant } },
       ...there,
@@ -82,14 +82,14 @@ export async function copyCatalogue(input: {
   target_environment_id: string;
 }): Promise<void> {
   const { source_environment_id, target_environment_id } = input;
-  const { workflow_id, run_id } = await dataFrom(
+  const { workflow_id, run_id } = await readData(
     api.POST('/environments/{id}/clone', {
       params: { path: { id: source_environment_id } },
       body: { target_environment_id },
     }),
   );
   for (;;) {
-    const run = await dataFrom(
+    const run = await readData(
       api.GET('/workflows/{workflow_id}/{run_id}/summary', { params: { path: { workflow_id, run_id } } }),
     );
     if (run.status === 'Completed') return;
@@ -100,23 +100,23 @@ export async function copyCatalogue(input: {
 
 async function copySubscription(input: YearInput, clock: ClockRecord, there: Elsewhere): Promise<string> {
   const { subscription, plan } = input;
-  const { external_id, name, email } = await dataFrom(
+  const { external_id, name, email } = await readData(
     api.GET('/customers/{id}', { params: { path: { id: subscription.customer_id } } }),
   );
-  const customers = await dataFrom(api.GET('/customers', { ...there }));
+  const customers = await readData(api.GET('/customers', { ...there }));
   const customer =
     customers.items?.find((each) => each.external_id === external_id) ??
-    (await dataFrom(api.POST('/customers', { body: { external_id, name, ...(email ? { email } : {}) }, ...there })));
-  const existing = await dataFrom(
+    (await readData(api.POST('/customers', { body: { external_id, name, ...(email ? { email } : {}) }, ...there })));
+  const existing = await readData(
     api.GET('/subscriptions', { params: { query: { customer_id: customer.id } }, ...there }),
   );
   if ((existing.items?.length ?? 0) > 0) return external_id;
-  const plans = await dataFrom(api.GET('/plans', { params: { query: { limit: 100 } }, ...there }));
+  const plans = await readData(api.GET('/plans', { params: { query: { limit: 100 } }, ...there }));
   const copy = plans.items?.find((each) =>
     plan.lookup_key ? each.lookup_key === plan.lookup_key : each.name === plan.name,
   );
   if (!copy) throw new Error(`plan ${plan.name} was not copied`);
-  await dataFrom(
+  await readData(
     api.POST('/subscriptions', {
       body: {
         customer_id: customer.id,
@@ -149,7 +149,7 @@ async function copyEvents(
     signal.throwIfAborted();
     // A copy has the digits of the numbers in the properties.
     const body = formatExact({ events: copies.slice(at, at + BULK_MAX) }) as never;
-    await dataFrom(
+    await readData(
       api.POST('/events/bulk', { body, ...exactBody, headers: { ...there.headers, ...exactBody.headers } }),
     );
   }
@@ -160,7 +160,7 @@ async function loadNewestEvents(external_customer_id: string, signal: AbortSigna
   let iter_last_key: string | undefined;
   do {
     const query = { external_customer_id, page_size: EVENT_PAGE_SIZE, ...(iter_last_key ? { iter_last_key } : {}) };
-    const page = await eventsFrom(api.GET('/events', { params: { query }, signal, ...asEvents }));
+    const page = await parseEvents(api.GET('/events', { params: { query }, signal, ...asEvents }));
     found.push(...(page.events as CopiedEvent[]));
     iter_last_key = page.has_more ? (page.iter_last_key ?? undefined) : undefined;
   } while (iter_last_key !== undefined && found.length < COPIED_EVENTS_MAX);
@@ -170,9 +170,9 @@ async function loadNewestEvents(external_customer_id: string, signal: AbortSigna
 async function advance(clock: ClockRecord, { months, onStep, signal }: YearInput, there: Elsewhere): Promise<void> {
   const params = { path: { id: clock.id } };
   const frozen_time = advanceTarget(clock.frozen_time, months);
-  await dataFrom(api.POST('/test-clocks/{id}/advance', { params, body: { frozen_time }, ...there }));
+  await readData(api.POST('/test-clocks/{id}/advance', { params, body: { frozen_time }, ...there }));
   for (;;) {
-    const now = await dataFrom(api.GET('/test-clocks/{id}', { params, ...there }));
+    const now = await readData(api.GET('/test-clocks/{id}', { params, ...there }));
     onStep('advance', now.frozen_time);
     if (now.test_clock_status === 'failed') throw new Error(now.failure?.message ?? now.test_clock_status);
     if (now.test_clock_status !== 'advancing') return;

@@ -1,7 +1,7 @@
 /** Reads how far the environment is. New events arrive by the stream, everything else is read again when it changes. */
 import { useQueries, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { api, dataFrom, linkTo } from '../../client/client.ts';
+import { api, linkTo, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { usePages } from '../../client/pages.ts';
 import { type GetData, getQuery, useGet } from '../../client/queries.ts';
@@ -83,7 +83,7 @@ function useYear(): FirstBill['year'] {
     queries: clocked.map(({ id: environment_id, test_clock_id }) => ({
       queryKey: ['/test-clocks/{id}', environment_id, test_clock_id] as const,
       queryFn: () =>
-        dataFrom(
+        readData(
           api.GET('/test-clocks/{id}', {
             params: { path: { id: test_clock_id! } },
             ...buildEnvironmentOptions(environment_id),
@@ -106,7 +106,7 @@ function useInvoicesIn(year: FirstBill['year']): readonly YearInvoice[] | undefi
   const { data } = useQuery({
     queryKey: ['/invoices', 'first-bill', environment_id] as const,
     queryFn: () =>
-      dataFrom(
+      readData(
         api.GET('/invoices', {
           params: { query: { limit: 24, order: 'asc', skip_line_items: true } },
           ...buildEnvironmentOptions(environment_id!),
@@ -125,7 +125,7 @@ function useProductionCatalogue(): boolean {
   const { data } = useQuery({
     queryKey: ['/plans', 'production', production?.id] as const,
     queryFn: () =>
-      dataFrom(
+      readData(
         api.GET('/plans', { params: { query: { limit: 1 } }, ...buildEnvironmentOptions(production?.id ?? '') }),
       ),
     enabled: production !== undefined,

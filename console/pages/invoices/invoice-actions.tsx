@@ -3,7 +3,7 @@ import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { api, dataFrom, linkTo } from '../../client/client.ts';
+import { api, linkTo, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
@@ -30,7 +30,7 @@ export function InvoiceActions({ invoice }: { invoice: InvoiceRecord }): ReactNo
   const refresh = () => invalidate(queries, '/invoices', '/payments', '/creditnotes', '/audit-logs');
   const recompute = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/invoices/{id}/compute', {
           params: { path: { id: invoice.id }, query: { sync: 'true' } },
           body: null,

@@ -3,7 +3,7 @@ import { Select, Switch, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
@@ -12,7 +12,7 @@ import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
 import { CopyId } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Facts, Section, Sheet } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
@@ -230,7 +230,7 @@ function NewRate({ onClose }: { onClose: () => void }): ReactNode {
   const create = useDeed(
     async () => {
       const kind = type === 'percentage' ? { percentage_value: value } : { fixed_value: value };
-      const rate = await dataFrom(
+      const rate = await readData(
         api.POST('/taxes/rates', { body: { name, code, tax_rate_type: type, tax_behavior: behavior, ...kind } }),
       );
       if (isEverywhere)
@@ -255,7 +255,7 @@ function NewRate({ onClose }: { onClose: () => void }): ReactNode {
           placeholder="VAT"
           required
           value={name}
-          error={fieldError(create, 'name')}
+          error={findFieldError(create, 'name')}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <TextInput
@@ -264,7 +264,7 @@ function NewRate({ onClose }: { onClose: () => void }): ReactNode {
           placeholder="vat_de"
           required
           value={code}
-          error={fieldError(create, 'code')}
+          error={findFieldError(create, 'code')}
           onChange={({ currentTarget }) => setCode(currentTarget.value)}
         />
         <Choice
@@ -281,7 +281,7 @@ function NewRate({ onClose }: { onClose: () => void }): ReactNode {
           required
           value={value}
           unit={type === 'percentage' ? '%' : ''}
-          error={fieldError(create, field)}
+          error={findFieldError(create, field)}
           onValue={setValue}
         />
         <Select

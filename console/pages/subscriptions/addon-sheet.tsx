@@ -1,10 +1,10 @@
 /** Attaches an add-on, or detaches one, after showing the cost. */
 import { Select } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { useGet } from '../../client/queries.ts';
-import { fieldError } from '../../components/form.tsx';
+import { findFieldError } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { ChangeInvoice, ChangeSheet, useChange, useCostPreview } from './change-cost.tsx';
@@ -38,7 +38,7 @@ export function AddonSheet({ subscription, association_id, onClose }: AddonSheet
     (change) => api.POST('/subscriptions/{id}/modify/preview', { params, body: change }),
   );
   const deed = useChange(
-    () => dataFrom(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
+    () => readData(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
     onClose,
   );
   const isAttaching = association_id === undefined;
@@ -63,7 +63,7 @@ export function AddonSheet({ subscription, association_id, onClose }: AddonSheet
                 value={addon_id === '' ? null : addon_id}
                 data={(addons.data?.items ?? []).map(({ id: value, name }) => ({ value, label: name }))}
                 nothingFoundMessage={texts.noAddon}
-                error={fieldError(preview, 'addon_params')}
+                error={findFieldError(preview, 'addon_params')}
                 onChange={(value) => setAddon(value ?? '')}
               />
               <NumberInput label={texts.quantity} value={quantity} onValue={setQuantity} />

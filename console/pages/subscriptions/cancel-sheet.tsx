@@ -1,10 +1,10 @@
 /** Cancels a subscription now, at the end of its period or on a day, after showing the last invoice and the credits. */
 import { TextInput } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { Choice } from '../../components/choice.tsx';
-import { fieldError } from '../../components/form.tsx';
+import { findFieldError } from '../../components/form.tsx';
 import { Facts } from '../../components/page.tsx';
 import { type SumRow, WrittenSum } from '../../components/thread.tsx';
 import { formatMoney } from '../../figures/format.ts';
@@ -52,7 +52,7 @@ export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactN
   );
   const deed = useChange(
     () =>
-      dataFrom(
+      readData(
         api.POST('/subscriptions/{id}/cancel', { params, body: { ...body!, ...(reason === '' ? {} : { reason }) } }),
       ),
     onClose,
@@ -89,7 +89,7 @@ export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactN
               description="00:00 UTC"
               required
               value={day}
-              error={fieldError(preview, 'cancel_at')}
+              error={findFieldError(preview, 'cancel_at')}
               onChange={({ currentTarget }) => setDay(currentTarget.value)}
             />
           )}

@@ -1,10 +1,10 @@
 /** The cost of a change before it is made: its preview, with the invoice written out, and the button that makes the change. */
 import { keepPreviousData, type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { FormEvent, ReactNode } from 'react';
-import { dataFrom } from '../../client/client.ts';
+import { readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { invalidate } from '../../client/queries.ts';
-import { type Deed, FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { type Deed, FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
 import { Day } from '../../figures/when.tsx';
@@ -24,7 +24,7 @@ export function useCostPreview<Cost, Body>(
   return useQuery({
     // A change that was made must not be previewed again: the key is none of the paths that are marked as stale.
     queryKey: ['cost', path, id, body] as const,
-    queryFn: () => dataFrom(ask(body!)) as Promise<Cost>,
+    queryFn: () => readData(ask(body!)) as Promise<Cost>,
     enabled: body !== null,
     placeholderData: keepPreviousData,
     retry: false,
@@ -60,7 +60,7 @@ type ChangeSheetProps<Cost> = {
 export function ChangeSheet<Cost>(props: ChangeSheetProps<Cost>): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
   const { title, subtitle, fields, preview, isComplete, deed, action, incomplete, form, onClose, children } = props;
-  const isFieldError = fields.some((field) => fieldError(preview, field) !== undefined);
+  const isFieldError = fields.some((field) => findFieldError(preview, field) !== undefined);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     deed.mutate(undefined);

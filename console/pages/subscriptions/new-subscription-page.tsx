@@ -3,12 +3,12 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom, formatCurl } from '../../client/client.ts';
+import { api, formatCurl, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { Columns, PageHead } from '../../components/page.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
@@ -70,7 +70,7 @@ export function NewSubscriptionPage(): ReactNode {
   const missing = findMissing(draft);
   const preview = usePreview(draft);
   const create = useDeed(
-    () => dataFrom(api.POST('/subscriptions', { body: request! })),
+    () => readData(api.POST('/subscriptions', { body: request! })),
     async ({ id }) => {
       await invalidate(queries, '/subscriptions', '/invoices', '/customers');
       await navigate({
@@ -80,7 +80,7 @@ export function NewSubscriptionPage(): ReactNode {
       });
     },
   );
-  const findError = (field: string) => fieldError(create, field) ?? fieldError(preview, field);
+  const findError = (field: string) => findFieldError(create, field) ?? findFieldError(preview, field);
   const refusal = create.error ?? preview.error;
   const mayNot = can(session, 'subscription', 'write') ? null : texts.mayNotWrite;
   const part = { draft, prices, findError, error: refusal, set };
@@ -106,7 +106,7 @@ export function NewSubscriptionPage(): ReactNode {
               preview={preview}
               missing={missing === null ? null : texts.missing(missing)}
               isLater={draft.start_day !== ''}
-              isFieldError={FIELDS.some((field) => fieldError(preview, field) !== undefined)}
+              isFieldError={FIELDS.some((field) => findFieldError(preview, field) !== undefined)}
             />
           </div>
         }
@@ -155,7 +155,7 @@ function usePreview(draft: SubscriptionDraft) {
   return useQuery({
     queryKey: ['/subscriptions/preview', body] as const,
     queryFn: async () =>
-      (await dataFrom(api.POST('/subscriptions/preview', { body: body! }))) as unknown as SubscriptionPreview,
+      (await readData(api.POST('/subscriptions/preview', { body: body! }))) as unknown as SubscriptionPreview,
     enabled: body !== null,
     placeholderData: keepPreviousData,
     retry: false,

@@ -1,11 +1,11 @@
 /** Changes the plan, now or at the end of the period, after showing its cost. */
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { useGet } from '../../client/queries.ts';
 import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
-import { fieldError } from '../../components/form.tsx';
+import { findFieldError } from '../../components/form.tsx';
 import { Facts } from '../../components/page.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -38,7 +38,7 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
     (change) => api.POST('/subscriptions/{id}/change/v2/preview', { params, body: change }),
   );
   const deed = useChange(
-    () => dataFrom(api.POST('/subscriptions/{id}/change/v2/execute', { params, body: body! })),
+    () => readData(api.POST('/subscriptions/{id}/change/v2/execute', { params, body: body! })),
     onClose,
   );
   return (
@@ -58,7 +58,7 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
             required
             value={plan_id}
             onValue={setPlan}
-            error={fieldError(preview, 'target_plan_id')}
+            error={findFieldError(preview, 'target_plan_id')}
           />
           <div>
             <p className={styles.label}>{texts.when}</p>

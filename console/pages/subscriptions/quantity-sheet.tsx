@@ -1,9 +1,9 @@
 /** Changes quantities of fixed charges, after showing the cost of the rest of the period. */
 import { useDebouncedValue } from '@mantine/hooks';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
-import { fieldError } from '../../components/form.tsx';
+import { findFieldError } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
@@ -39,7 +39,7 @@ export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): Re
     api.POST('/subscriptions/{id}/modify/preview', { params, body: change }),
   );
   const deed = useChange(
-    () => dataFrom(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
+    () => readData(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
     onClose,
   );
   return (
@@ -61,7 +61,7 @@ export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): Re
             label={line.display_name || line.price_id}
             value={quantities[line.id] ?? line.quantity}
             onValue={(quantity) => setQuantities((old) => ({ ...old, [line.id]: quantity }))}
-            error={at < 0 ? undefined : fieldError(preview, `${FIELD}.line_items[${at}]`)}
+            error={at < 0 ? undefined : findFieldError(preview, `${FIELD}.line_items[${at}]`)}
           />
         );
       })}

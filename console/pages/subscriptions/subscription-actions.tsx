@@ -1,7 +1,7 @@
 /** The deeds on a subscription. What cannot be done now is shown blocked, with its reason. */
 import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
@@ -62,7 +62,7 @@ export function SubscriptionActions({ subscription, isScheduled, onSheet }: Subs
           action={texts.activateNow}
           onClose={() => setActivating(false)}
           onConfirm={async () => {
-            await dataFrom(api.POST('/subscriptions/{id}/activate', { params: { path: { id } }, body: {} as never }));
+            await readData(api.POST('/subscriptions/{id}/activate', { params: { path: { id } }, body: {} as never }));
             await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
           }}
         >

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate, postQuery, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
@@ -273,7 +273,7 @@ function UndoDialogue({ schedule, onClose }: { schedule: ScheduleRecord | undefi
       onClose={onClose}
       onConfirm={async () => {
         const params = { path: { schedule_id: schedule.id } };
-        await dataFrom(api.POST('/subscriptions/schedules/{schedule_id}/cancel', { params, body: {} }));
+        await readData(api.POST('/subscriptions/schedules/{schedule_id}/cancel', { params, body: {} }));
         await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
       }}
     >

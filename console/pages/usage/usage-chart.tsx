@@ -25,7 +25,7 @@ import {
   moveWindows,
   subtractParts,
 } from './usage-figures.ts';
-import { type Analytics, correctedQuery, type MeterUsage, type UsageSplit } from './usage-queries.ts';
+import { type Analytics, buildCorrectedQuery, type MeterUsage, type UsageSplit } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 import type { UsageWindowSize } from './usage-window.ts';
 
@@ -69,7 +69,7 @@ export function UsageChart(props: UsageChartProps): ReactNode {
     query: { meter_ids: meter.id, entity_type: 'PLAN', expand: 'plan' } as never,
   });
   const corrected = useQuery({
-    ...correctedQuery({
+    ...buildCorrectedQuery({
       event_name: meter.event_name,
       range,
       ...(external_customer_id === undefined ? {} : { external_customer_id }),

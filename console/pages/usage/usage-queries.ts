@@ -1,6 +1,6 @@
 /** Reads of the usage explorer. */
 import { keepPreviousData, queryOptions, useQueries, useQuery } from '@tanstack/react-query';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { type DayRange, toInstants } from '../../components/range.ts';
 import { listValues } from './usage-figures.ts';
 import type { UsageWindowSize } from './usage-window.ts';
@@ -12,11 +12,11 @@ export type MeterUsage = Awaited<ReturnType<typeof askUsage>>;
 export type Analytics = Awaited<ReturnType<typeof askAnalytics>>;
 
 function askUsage(body: object, signal: AbortSignal) {
-  return dataFrom(api.POST('/events/usage/meter', { body: body as never, signal }));
+  return readData(api.POST('/events/usage/meter', { body: body as never, signal }));
 }
 
 function askAnalytics(body: object, signal: AbortSignal) {
-  return dataFrom(api.POST('/events/analytics', { body: body as never, signal }));
+  return readData(api.POST('/events/analytics', { body: body as never, signal }));
 }
 
 export type UsageQuery = {
@@ -135,7 +135,7 @@ function readValue(properties: Record<string, unknown> | null, property: string)
 const CORRECTIONS_MAX = 1_000;
 
 /** Corrections of events with the name of a meter. A correction of an event in the range was requested after its beginning. */
-export function correctedQuery({ event_name, external_customer_id, range }: CorrectedQuery) {
+export function buildCorrectedQuery({ event_name, external_customer_id, range }: CorrectedQuery) {
   const query = {
     event_name,
     ...(external_customer_id === undefined ? {} : { external_customer_id }),
@@ -145,7 +145,7 @@ export function correctedQuery({ event_name, external_customer_id, range }: Corr
   };
   return queryOptions({
     queryKey: ['/events/corrections', query] as const,
-    queryFn: ({ signal }) => dataFrom(api.GET('/events/corrections', { params: { query: query as never }, signal })),
+    queryFn: ({ signal }) => readData(api.GET('/events/corrections', { params: { query: query as never }, signal })),
     staleTime: 30_000,
   });
 }

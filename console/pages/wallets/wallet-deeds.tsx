@@ -2,12 +2,12 @@
 import { Modal, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
 import { Confirm } from '../../components/confirm.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { formatMoney, formatQuantity } from '../../figures/format.ts';
 import { Quantity } from '../../figures/money.tsx';
@@ -35,7 +35,7 @@ export function TopUpWallet({ wallet, onClose }: DeedProps): ReactNode {
   const [description, setDescription] = useState('');
   const key = useDeedKey();
   const topUp = useWalletDeed(onClose, () =>
-    dataFrom(
+    readData(
       api.POST('/wallets/{id}/top-up', {
         params: { path: { id: wallet.id } },
         body: {
@@ -66,7 +66,7 @@ export function TopUpWallet({ wallet, onClose }: DeedProps): ReactNode {
           value={credits}
           required
           data-autofocus
-          error={fieldError(topUp, 'credits_to_add')}
+          error={findFieldError(topUp, 'credits_to_add')}
           onValue={setCredits}
         />
         <TextInput
@@ -74,7 +74,7 @@ export function TopUpWallet({ wallet, onClose }: DeedProps): ReactNode {
           description={texts.lastDayHint}
           type="date"
           value={expiry}
-          error={fieldError(topUp, 'expiry_date_utc')}
+          error={findFieldError(topUp, 'expiry_date_utc')}
           onChange={({ currentTarget }) => setExpiry(currentTarget.value)}
         />
         <DescriptionInput value={description} onValue={setDescription} />
@@ -105,7 +105,7 @@ export function DebitWallet({ wallet, onClose }: DeedProps): ReactNode {
   const [description, setDescription] = useState('');
   const key = useDeedKey();
   const debit = useWalletDeed(onClose, () =>
-    dataFrom(
+    readData(
       api.POST('/wallets/{id}/debit', {
         params: { path: { id: wallet.id } },
         body: {
@@ -128,7 +128,7 @@ export function DebitWallet({ wallet, onClose }: DeedProps): ReactNode {
           value={credits}
           required
           data-autofocus
-          error={fieldError(debit, 'credits')}
+          error={findFieldError(debit, 'credits')}
           onValue={setCredits}
         />
         <DescriptionInput value={description} onValue={setDescription} />

@@ -2,10 +2,10 @@
 import { TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Choice } from '../../components/choice.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { SecretSheet } from '../../components/secret-sheet.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -34,7 +34,7 @@ export function EndpointForm({
         description: description === '' ? null : description,
         event_names: (reach === 'all' ? [] : names) as EndpointRecord['event_names'],
       };
-      if (!endpoint) return (await dataFrom(api.POST('/webhooks/endpoints', { body }))).secret;
+      if (!endpoint) return (await readData(api.POST('/webhooks/endpoints', { body }))).secret;
       await api.PUT('/webhooks/endpoints/{id}', { params: { path: { id: endpoint.id } }, body });
       return null;
     },
@@ -62,13 +62,13 @@ export function EndpointForm({
           type="url"
           required
           value={url}
-          error={fieldError(save, 'url')}
+          error={findFieldError(save, 'url')}
           onChange={({ currentTarget }) => setUrl(currentTarget.value)}
         />
         <TextInput
           label={texts.description}
           value={description}
-          error={fieldError(save, 'description')}
+          error={findFieldError(save, 'description')}
           onChange={({ currentTarget }) => setDescription(currentTarget.value)}
         />
         <div>

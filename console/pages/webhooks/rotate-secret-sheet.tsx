@@ -2,9 +2,9 @@
 import { Select } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { SecretSheet } from '../../components/secret-sheet.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -27,7 +27,7 @@ export function RotateSecretSheet({
   const [hours, setHours] = useState<string>('24');
   const rotate = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/webhooks/endpoints/{id}/secret/rotate', {
           params: { path: { id } },
           body: { overlap_hours: Number(hours) },
@@ -56,7 +56,7 @@ export function RotateSecretSheet({
           label={texts.overlap}
           allowDeselect={false}
           value={hours}
-          error={fieldError(rotate, 'overlap_hours')}
+          error={findFieldError(rotate, 'overlap_hours')}
           onChange={(value) => setHours(value ?? '24')}
           data={OVERLAPS_HOURS.map((each) => ({
             value: each,

@@ -3,7 +3,7 @@ import { Tabs } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
@@ -57,7 +57,7 @@ function Endpoint({ endpoint }: { endpoint: EndpointRecord }): ReactNode {
   };
   const enable = useDeed(() => change('enabled'));
   const test = useDeed(
-    () => dataFrom(api.POST('/webhooks/endpoints/{id}/test', { params: { path: { id } } })),
+    () => readData(api.POST('/webhooks/endpoints/{id}/test', { params: { path: { id } } })),
     async (sent) => {
       await invalidate(queries, '/webhooks/deliveries');
       open({ sheet: 'delivery', delivery: sent.id });
