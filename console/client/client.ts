@@ -62,11 +62,11 @@ export async function readData<Data>(answer: Promise<{ data?: Data }>): Promise<
   return data as NonNullable<Data>;
 }
 
-/** Option of a request that `parseEvents` unwraps. The answer is text; its type is that of the JSON in it. */
+/** Option of a request that `readEvents` unwraps. The answer is text; its type is that of the JSON in it. */
 export const asEvents = { parseAs: 'text' as 'json' };
 
 /** Unwraps an answer with events, whose properties keep the digits of their numbers (exact-json.ts). */
-export async function parseEvents<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
+export async function readEvents<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
   const text = await readData(answer as Promise<{ data?: string }>);
   return parseEvents(text) as NonNullable<Data>;
 }

@@ -1,6 +1,6 @@
 /** Reads of the pages of events. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { ApiError, api, asEvents, parseEvents, readData } from '../../client/client.ts';
+import { ApiError, api, asEvents, readEvents, readData } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
 import type { ReasonFilter } from './event-search.ts';
 
@@ -24,7 +24,7 @@ export function buildEventsQuery(filters: EventFilters) {
     queryKey: ['/events', 'pages', filters] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      parseEvents(
+      readEvents(
         api.POST('/events/query', {
           body: { page_size: PAGE_ROWS, ...filters, ...(pageParam ? { iter_last_key: pageParam } : {}) },
           signal,
@@ -50,7 +50,7 @@ export function buildUncountedQuery(filters: UncountedFilters) {
     queryKey: ['/events/uncounted', 'pages', filters] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      parseEvents(
+      readEvents(
         api.GET('/events/uncounted', {
           params: { query: { limit: PAGE_ROWS, ...filters, ...(pageParam ? { cursor: pageParam } : {}) } as never },
           signal,
@@ -144,7 +144,7 @@ export function buildThreadQuery(id: string, applied_count: number) {
     queryKey: ['/events/{id}/thread', id, applied_count] as const,
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
-      parseEvents(api.GET('/events/{id}/thread', { params: { path: { id } }, signal, ...asEvents })),
+      readEvents(api.GET('/events/{id}/thread', { params: { path: { id } }, signal, ...asEvents })),
     refetchInterval: ({ state }) => (state.data?.status === 'processing' ? PROCESSING_MS : false),
   });
 }

@@ -2,7 +2,7 @@
  * Prepares the year: an environment with a clock, the catalogue, the customer, the subscription and the events. Each part is found again
  * if an interrupted run has already made it, and events have ids of their own, so a second run continues where the first one stopped.
  */
-import { api, asEvents, parseEvents, readData } from '../../client/client.ts';
+import { api, asEvents, readEvents, readData } from '../../client/client.ts';
 import { exactBody, formatExact } from '../../client/exact-json.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { buildEnvironmentOptions } from './environment.ts';
@@ -160,7 +160,7 @@ async function loadNewestEvents(external_customer_id: string, signal: AbortSigna
   let iter_last_key: string | undefined;
   do {
     const query = { external_customer_id, page_size: EVENT_PAGE_SIZE, ...(iter_last_key ? { iter_last_key } : {}) };
-    const page = await parseEvents(api.GET('/events', { params: { query }, signal, ...asEvents }));
+    const page = await readEvents(api.GET('/events', { params: { query }, signal, ...asEvents }));
     found.push(...(page.events as CopiedEvent[]));
     iter_last_key = page.has_more ? (page.iter_last_key ?? undefined) : undefined;
   } while (iter_last_key !== undefined && found.length < COPIED_EVENTS_MAX);

@@ -1,6 +1,6 @@
 /** Reads of the pages of meters that are sent by POST. */
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, asEvents, parseEvents, readData } from '../../client/client.ts';
+import { api, asEvents, readEvents, readData } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
 import type { buildTrial, TrialRange } from './meter-draft.ts';
 
@@ -32,7 +32,7 @@ export function buildNewestEventsQuery(event_name: string) {
   return queryOptions({
     queryKey: ['/events/query', event_name] as const,
     queryFn: ({ signal }) =>
-      parseEvents(api.POST('/events/query', { body: { event_name, page_size: TRIED_EVENTS }, signal, ...asEvents })),
+      readEvents(api.POST('/events/query', { body: { event_name, page_size: TRIED_EVENTS }, signal, ...asEvents })),
     staleTime: 30_000,
   });
 }
