@@ -2,6 +2,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { ApiError, api, dataFrom } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
+import type { ListFilters } from './event-rows.ts';
 import { parseExact } from './exact-json.ts';
 import type { UncountedReason } from './routes.ts';
 
@@ -14,13 +15,7 @@ export type UncountedEvent = GetData<'/events/uncounted'>['items'][number];
 /** The properties of the event as sent, with every digit. */
 export type ExactThread = { readonly thread: EventThreadData; readonly properties: Record<string, unknown> };
 
-export type EventFilters = {
-  readonly event_name?: string;
-  readonly external_customer_id?: string;
-  readonly property_filters?: Record<string, string[]>;
-  readonly start_time?: string;
-  readonly end_time?: string;
-};
+export type EventFilters = ListFilters & { readonly property_filters?: Record<string, string[]> };
 
 export function eventsQuery(filters: EventFilters) {
   return infiniteQueryOptions({
@@ -76,7 +71,6 @@ export function uncountedCountsQuery(filters: UncountedFilters) {
 
 export type ListedCorrection = GetData<'/events/corrections'>['items'][number];
 export type LateEventRow = GetData<'/events/late'>['items'][number];
-export type ListFilters = Pick<EventFilters, 'event_name' | 'external_customer_id' | 'start_time' | 'end_time'>;
 
 /** Counts for the tabs are read again after this time, if the reader returns to the page. */
 const COUNT_STALE_MS = 30_000;
