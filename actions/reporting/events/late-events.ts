@@ -32,7 +32,7 @@ const DAY_MS = 86_400_000;
 /** Least number of events that a statement reads, because some of them are not counted by a meter. */
 const READ_AT_ONCE = 1_000;
 
-export type LateEventsInput = {
+type LateEventsInput = {
   /** Invoices that became final at this instant or later are read. */
   readonly since: Date;
   readonly event_name: string | null;

@@ -1,7 +1,8 @@
 /** Reads of the pages of events. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { ApiError, api, asEvents, readEvents, readData } from '../../client/client.ts';
+import { ApiError, api, asEvents, readData, readEvents } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
+import type { ListFilters } from './event-rows.ts';
 import type { ReasonFilter } from './event-search.ts';
 
 const PAGE_ROWS = 50;
@@ -11,13 +12,7 @@ export const UNCOUNTED_DAYS = 31;
 export type EventThreadData = GetData<'/events/{id}/thread'>;
 export type UncountedRecord = GetData<'/events/uncounted'>['items'][number];
 
-export type EventFilters = {
-  readonly event_name?: string;
-  readonly external_customer_id?: string;
-  readonly property_filters?: Record<string, string[]>;
-  readonly start_time?: string;
-  readonly end_time?: string;
-};
+export type EventFilters = ListFilters & { readonly property_filters?: Record<string, string[]> };
 
 export function buildEventsQuery(filters: EventFilters) {
   return infiniteQueryOptions({
@@ -75,7 +70,6 @@ export function buildUncountedCountsQuery(filters: UncountedFilters) {
 
 export type ListedCorrection = GetData<'/events/corrections'>['items'][number];
 export type LateEventRow = GetData<'/events/late'>['items'][number];
-export type ListFilters = Pick<EventFilters, 'event_name' | 'external_customer_id' | 'start_time' | 'end_time'>;
 
 /** Counts for the tabs are read again after this time, if the reader returns to the page. */
 const COUNT_STALE_MS = 30_000;

@@ -1,7 +1,6 @@
 /** Rows of the list of events: their properties in one line, and the tail of new ones before those that were loaded. */
 import { formatExact } from '../../client/exact-json.ts';
 import { toInstants } from '../../components/range.ts';
-import type { ListFilters } from './event-queries.ts';
 import type { EventsSearch } from './event-search.ts';
 
 export type EventStatus = 'counted' | 'unusable' | 'unmatched';
@@ -65,7 +64,20 @@ export function findSampleRate(shown: number, passed_over: number): number | nul
 }
 
 /** Filters of the lists beside that of all events. */
-export function buildListFilters({ customer, name, from, to }: EventsSearch): ListFilters {
+export type ListFilters = {
+  readonly event_name?: string;
+  readonly external_customer_id?: string;
+  readonly start_time?: string;
+  readonly end_time?: string;
+};
+type FilterSearch = {
+  readonly customer?: string;
+  readonly name?: string;
+  readonly from?: string;
+  readonly to?: string;
+};
+
+export function buildListFilters({ customer, name, from, to }: FilterSearch): ListFilters {
   return {
     ...(name === undefined ? {} : { event_name: name }),
     ...(customer === undefined ? {} : { external_customer_id: customer }),

@@ -2,7 +2,7 @@
  * Prepares the year: an environment with a clock, the catalogue, the customer, the subscription and the events. Each part is found again
  * if an interrupted run has already made it, and events have ids of their own, so a second run continues where the first one stopped.
  */
-import { api, asEvents, readEvents, readData } from '../../client/client.ts';
+import { api, asEvents, readData, readEvents } from '../../client/client.ts';
 import { exactBody, formatExact } from '../../client/exact-json.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { buildEnvironmentOptions } from './environment.ts';

@@ -1,6 +1,6 @@
 /** Reads of the pages of meters that are sent by POST. */
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, asEvents, readEvents, readData } from '../../client/client.ts';
+import { api, asEvents, readData, readEvents } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
 import type { buildTrial, TrialRange } from './meter-draft.ts';
 
