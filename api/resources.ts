@@ -49,6 +49,7 @@ import { costsheetRoutes } from './reporting/costs/routes.ts';
 import { receivablesRoutes } from './reporting/dashboard/receivables.ts';
 import { dashboardRoutes } from './reporting/dashboard/routes.ts';
 import { debuggerRoutes } from './reporting/events/debugger.ts';
+import { lateEventRoutes } from './reporting/events/late.ts';
 import { threadRoutes } from './reporting/events/thread.ts';
 import { downloadRoutes } from './reporting/exports/file-routes.ts';
 import { exportFileRoutes } from './reporting/exports/routes.ts';
@@ -108,6 +109,7 @@ export const routes: Route[] = [
   ...analyticsRoutes,
   ...debuggerRoutes,
   ...threadRoutes,
+  ...lateEventRoutes,
   ...exportRoutes,
   ...workflowRoutes,
   ...taskRoutes,

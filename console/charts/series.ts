@@ -6,6 +6,8 @@ export type ChartSeries = {
   readonly points: readonly ChartPoint[];
   /** The period before: dashed and grey. */
   readonly isBefore?: boolean;
+  /** All groups that have no line of their own: grey. */
+  readonly isOther?: boolean;
 };
 /** A quantity with its cost. The end of a tier has a mark of its own. */
 export type CurvePoint = { readonly quantity: string; readonly amount: string; readonly isTierEnd?: boolean };
@@ -29,6 +31,15 @@ export const SERIES_COLOURS = [
   'var(--series-4)',
   'var(--series-5)',
 ] as const;
+
+/** Lines with a colour of their own; further groups are one line, or stand in the table alone. */
+export const SERIES_MAX = SERIES_COLOURS.length;
+
+/** The colour of a line. */
+export function findStroke({ isBefore, isOther }: ChartSeries, index: number): string {
+  if (isBefore) return 'var(--series-before)';
+  return isOther ? 'var(--ink-3)' : findColour(index);
+}
 
 export function findColour(index: number): string {
   return SERIES_COLOURS[index % SERIES_COLOURS.length]!;

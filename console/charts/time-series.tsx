@@ -1,5 +1,5 @@
 /**
- * Series over time: up to five, the period before as a dashed line, and marks where a price or an event changed. uPlot draws on a canvas;
+ * Series over time: up to five and the others as one, the period before as a dashed line, and marks where a price or an event changed. uPlot draws on a canvas;
  * the table behind it has the exact figures. The chart is loaded with the page that needs it.
  */
 import 'uplot/dist/uPlot.min.css';
@@ -10,7 +10,7 @@ import { formatAxis } from '../figures/format.ts';
 import { useLanguage } from '../texts/texts.ts';
 import { ChartTable } from './chart-table.tsx';
 import styles from './charts.module.css';
-import { type ChartMark, type ChartSeries, clearRepeats, findAxisMax, findColour, toPlace } from './series.ts';
+import { type ChartMark, type ChartSeries, clearRepeats, findAxisMax, findStroke, toPlace } from './series.ts';
 
 const HEIGHT = 240;
 /** From this width each series has its label at its end, else there is a legend. The style sheet has the same width. */
@@ -32,13 +32,10 @@ export function TimeSeries({ label, series, marks = [], showAt, showValue }: Tim
     <ChartTable label={label} series={series} showAt={showAt} {...(showValue ? { showValue } : {})}>
       <Canvas label={label} series={series} marks={marks} showAt={showAt} />
       <ul className={styles.legend}>
-        {series.map(({ key, label: name, isBefore }, index) => (
-          <li key={key} className={styles.named}>
-            <i
-              className={styles.swatch}
-              style={{ background: isBefore ? 'var(--series-before)' : findColour(index) }}
-            />
-            {name}
+        {series.map((each, index) => (
+          <li key={each.key} className={styles.named}>
+            <i className={styles.swatch} style={{ background: findStroke(each, index) }} />
+            {each.label}
           </li>
         ))}
         {marks.map(({ at, label: name }) => (
@@ -71,8 +68,9 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
       ticks: { show: false },
     };
     const hasLabels = width >= LABELS_MIN_WIDTH;
-    const inks = series.map(({ isBefore }, index) => colour(isBefore ? 'var(--ink-3)' : findColour(index)));
-    const strokes = series.map(({ isBefore }, index) => colour(isBefore ? 'var(--series-before)' : findColour(index)));
+    const strokes = series.map((each, index) => colour(findStroke(each, index)));
+    // The grey of the period before is too light for text.
+    const inks = series.map(({ isBefore }, index) => (isBefore ? colour('var(--ink-3)') : strokes[index]!));
     const chart = new uPlot(
       {
         width,
@@ -95,7 +93,7 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
         ],
         series: [
           {},
-          ...series.map(({ label: name, isBefore }, index) => {
+          ...series.map(({ label: name, isBefore, isOther }, index) => {
             const stroke = strokes[index]!;
             return {
               label: name,
@@ -104,7 +102,8 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
               // A line runs on over windows whose usage is not known.
               spanGaps: true,
               points: { show: false },
-              ...(isBefore ? { dash: [4, 4] } : { fill: `${stroke}29` }),
+              // An area of all others would cover those of the groups. A system colour has no transparency.
+              ...(isBefore ? { dash: [4, 4] } : isOther || !stroke.startsWith('#') ? {} : { fill: `${stroke}29` }),
             };
           }),
         ],
@@ -135,7 +134,7 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
   );
 }
 
-/** A dashed line at each mark, through the whole height of the plot. */
+/** A dashed line at each mark, through the whole height of the plot. A label that would cover the one before it is left to the legend. */
 function drawMarks(chart: uPlot, marks: readonly ChartMark[], stroke: string): void {
   const { ctx, bbox } = chart;
   ctx.save();
@@ -143,15 +142,21 @@ function drawMarks(chart: uPlot, marks: readonly ChartMark[], stroke: string): v
   ctx.setLineDash([2, 3]);
   ctx.fillStyle = stroke;
   ctx.font = `${11 * devicePixelRatio}px ${FONT}`;
-  for (const { at, label } of marks) {
+  let free_from = Number.NEGATIVE_INFINITY;
+  for (const { at, label } of marks.toSorted((left, right) => left.at.localeCompare(right.at))) {
     const x = Math.round(chart.valToPos(new Date(at).getTime() / 1000, 'x', true));
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
+    ctx.textAlign = 'left';
     const isLeft = x > bbox.left + bbox.width * 0.75;
-    ctx.textAlign = isLeft ? 'right' : 'left';
-    ctx.fillText(label, x + (isLeft ? -6 : 6) * devicePixelRatio, bbox.top + 10 * devicePixelRatio);
+    const gap = 6 * devicePixelRatio;
+    const { width } = ctx.measureText(label);
+    const left = isLeft ? x - gap - width : x + gap;
+    if (left < free_from) continue;
+    free_from = left + width + gap;
+    ctx.fillText(label, left, bbox.top + 10 * devicePixelRatio);
   }
   ctx.restore();
 }

@@ -19,7 +19,7 @@ export class ApiError extends Error {
   readonly field: string | null;
   readonly request_id: string | null;
 
-  constructor(status: number, record: ErrorRecord | null, request_id: string | null) {
+  constructor(status: number, record: ApiErrorRecord | null, request_id: string | null) {
     super(record?.message ?? `the service answered ${status}`);
     this.name = 'ApiError';
     this.status = status;
@@ -29,7 +29,7 @@ export class ApiError extends Error {
   }
 }
 
-type ErrorRecord = { code?: string; message?: string; details?: { field?: unknown } | null };
+type ApiErrorRecord = { code?: string; message?: string; details?: { field?: unknown } | null };
 
 const addHeaders: Middleware = {
   onRequest({ request }) {
@@ -49,7 +49,7 @@ const throwErrors: Middleware = {
 };
 
 export async function readError(response: Response): Promise<ApiError> {
-  const record = (await response.json().catch(() => null)) as ErrorRecord | null;
+  const record = (await response.json().catch(() => null)) as ApiErrorRecord | null;
   return new ApiError(response.status, record, response.headers.get('x-request-id'));
 }
 
@@ -57,17 +57,17 @@ export const api = createClient<paths>({ baseUrl: API_BASE });
 api.use(addHeaders, throwErrors);
 
 /** Unwraps an answer: errors are thrown by the middleware, so that an answer without data has none by contract (204). */
-export async function dataFrom<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
+export async function readData<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
   const { data } = await answer;
   return data as NonNullable<Data>;
 }
 
-/** Option of a request that `eventsFrom` unwraps. The answer is text; its type is that of the JSON in it. */
+/** Option of a request that `readEvents` unwraps. The answer is text; its type is that of the JSON in it. */
 export const asEvents = { parseAs: 'text' as 'json' };
 
 /** Unwraps an answer with events, whose properties keep the digits of their numbers (exact-json.ts). */
-export async function eventsFrom<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
-  const text = await dataFrom(answer as Promise<{ data?: string }>);
+export async function readEvents<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
+  const text = await readData(answer as Promise<{ data?: string }>);
   return parseEvents(text) as NonNullable<Data>;
 }
 

@@ -1,10 +1,10 @@
 /** Lists that come in pages with a cursor: further pages are loaded while the reader scrolls. */
 import { type InfiniteData, infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query';
-import { api, dataFrom } from './client.ts';
+import { api, readData } from './client.ts';
 import type { GetData, GetParams, GetPath } from './queries.ts';
 
 type ListAnswer = { items?: unknown[]; pagination?: { total?: number | null; next_cursor?: string | null } };
-type Row<Path extends GetPath> = GetData<Path> extends { items?: (infer Item)[] } ? Item : never;
+type ListedRow<Path extends GetPath> = GetData<Path> extends { items?: (infer Item)[] } ? Item : never;
 
 const PAGE_ROWS = 50;
 
@@ -24,7 +24,7 @@ export function getPagesQuery<Path extends GetPath>(path: Path, params: GetParam
     queryKey: [path, 'pages', params] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      dataFrom(
+      readData(
         (api.GET as (path: string, init: object) => Promise<{ data?: ListAnswer }>)(path, {
           params: { ...params, query: { limit: PAGE_ROWS, ...query, ...(pageParam ? { cursor: pageParam } : {}) } },
           signal,
@@ -38,10 +38,10 @@ export function usePages<Path extends GetPath>(
   path: Path,
   params: GetParams<Path> = {} as GetParams<Path>,
   options: { enabled?: boolean } = {},
-): ListOfPages<Row<Path>> {
+): ListOfPages<ListedRow<Path>> {
   const list = useInfiniteQuery({ ...getPagesQuery(path, params), ...options });
   const pages = (list.data as InfiniteData<ListAnswer> | undefined)?.pages ?? [];
-  const rows = pages.flatMap(({ items = [] }) => items) as Row<Path>[];
+  const rows = pages.flatMap(({ items = [] }) => items) as ListedRow<Path>[];
   return {
     rows,
     total: pages[0]?.pagination?.total ?? rows.length,

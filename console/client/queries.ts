@@ -1,7 +1,7 @@
 /** Reads through TanStack Query: the key of a query is its path with its parameters, so that a change can invalidate what it touches. */
 import { type QueryClient, queryOptions, type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { FetchResponse, ParseAsResponse } from 'openapi-fetch';
-import { api, dataFrom } from './client.ts';
+import { api, readData } from './client.ts';
 import type { paths } from './openapi.d.ts';
 
 export type GetPath = { [Path in keyof paths]: paths[Path] extends { get: object } ? Path : never }[keyof paths];
@@ -28,7 +28,7 @@ export function getQuery<Path extends GetPath>(path: Path, params: GetParams<Pat
   return queryOptions({
     queryKey: [path, params] as const,
     queryFn: ({ signal }) =>
-      dataFrom(
+      readData(
         (api.GET as (path: string, init: object) => Promise<{ data?: GetData<Path> }>)(path, { params, signal }),
       ),
   });
@@ -44,7 +44,7 @@ export function useGet<Path extends GetPath>(
 
 /** Query options of a question that is sent by POST, such as a search or a preview. `key` names its path and `ask` sends it. */
 export function postQuery<Data>(key: string, body: unknown, ask: () => Promise<{ data?: Data }>) {
-  return queryOptions({ queryKey: [key, body] as const, queryFn: () => dataFrom(ask()) });
+  return queryOptions({ queryKey: [key, body] as const, queryFn: () => readData(ask()) });
 }
 
 /** Marks the queries of the given paths as stale; those on the page are read again. */

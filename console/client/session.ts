@@ -12,7 +12,7 @@ export type CurrentSession = {
   permissions?: Record<string, string[]>;
 };
 
-export type SignIn =
+export type SessionSignIn =
   | { email: string; password: string }
   | { email: string; password: string; tenant_name: string; sign_up: true }
   | { link_token: string };
@@ -29,7 +29,7 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
-export async function createSession(signIn: SignIn): Promise<void> {
+export async function createSession(signIn: SessionSignIn): Promise<void> {
   await send('POST', signIn);
 }
 
@@ -37,7 +37,7 @@ export async function deleteSession(): Promise<void> {
   await send('DELETE');
 }
 
-async function send(method: string, body?: SignIn): Promise<void> {
+async function send(method: string, body?: SessionSignIn): Promise<void> {
   const response = await fetch(`${API_BASE}/auth/session`, {
     method,
     headers: { 'content-type': 'application/json', [CONSOLE_HEADER]: '1' },

@@ -14,9 +14,13 @@ type CustomerPickerProps = {
   external_id: string | undefined;
   onCustomer: (external_id: string | undefined) => void;
   className?: string | undefined;
+  /** Label of a field of a form; a filter has none, and chooses any customer by default. */
+  label?: string;
+  error?: string | undefined;
 };
 
-export function CustomerPicker({ external_id, onCustomer, className }: CustomerPickerProps): ReactNode {
+export function CustomerPicker(props: CustomerPickerProps): ReactNode {
+  const { external_id, onCustomer, className, label, error } = props;
   const texts = useTexts(TEXTS);
   const [text, setText] = useState('');
   const [name] = useDebouncedValue(text.trim(), TYPING_MS);
@@ -36,10 +40,10 @@ export function CustomerPicker({ external_id, onCustomer, className }: CustomerP
   return (
     <Select
       {...(className ? { className } : {})}
-      aria-label={texts.customer}
-      placeholder={texts.any}
+      {...(label === undefined ? { 'aria-label': texts.customer, placeholder: texts.any } : { label, required: true })}
+      error={error}
       searchable
-      clearable
+      clearable={label === undefined}
       value={external_id ?? null}
       data={[...options].map(([value, label]) => ({ value, label }))}
       filter={({ options: all }) => all}

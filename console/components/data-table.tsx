@@ -3,7 +3,7 @@
  * move between rows, Enter opens one. Below 640 px a row has two lines, with the amount at the right.
  */
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { type KeyboardEvent, type ReactNode, useEffect, useRef } from 'react';
+import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import styles from './data-table.module.css';
 
@@ -59,8 +59,9 @@ export function DataTable<Row>(props: DataTableProps<Row>): ReactNode {
     if (lastIndex >= rows.length - LOAD_AHEAD_ROWS && hasMore) onEnd?.();
   }, [lastIndex, rows.length, hasMore, onEnd]);
   const grid = { gridTemplateColumns: columns.map(({ width }) => width ?? 'minmax(80px, 1fr)').join(' ') };
+  const [wrap, isCut] = useSideScroll();
   return (
-    <div className={styles.wrap}>
+    <div ref={wrap} className={styles.wrap} {...(isCut ? { tabIndex: 0, role: 'group', 'aria-label': label } : {})}>
       <div
         role="table"
         aria-label={label}
@@ -98,6 +99,22 @@ export function DataTable<Row>(props: DataTableProps<Row>): ReactNode {
       {footer}
     </div>
   );
+}
+
+/** Whether a part of the element is out of view at its side: it takes the focus then, so that a keyboard can scroll it. */
+function useSideScroll(): [RefObject<HTMLDivElement | null>, boolean] {
+  const element = useRef<HTMLDivElement>(null);
+  const [isCut, setCut] = useState(false);
+  useEffect(() => {
+    const observed = element.current!;
+    const measure = () => setCut(observed.scrollWidth > observed.clientWidth);
+    const observer = new ResizeObserver(measure);
+    observer.observe(observed);
+    // The rows change the width of the table, not that of its frame.
+    for (const child of observed.children) observer.observe(child);
+    return () => observer.disconnect();
+  }, []);
+  return [element, isCut];
 }
 
 type TableRowProps<Row> = DataTableProps<Row> & {

@@ -43,7 +43,7 @@ function nameFields(changes: readonly FieldChange[]): string {
   return changes.length > FIELDS_MAX ? `${names.join(', ')}…` : names.join(', ');
 }
 
-type AuditEntry = {
+type HistoryEntry = {
   entity_type: string;
   entity_id: string;
   entity_name?: string | null;
@@ -55,7 +55,7 @@ type AuditEntry = {
   created_at: string;
 };
 
-function Entry({ entry, isNamed }: { entry: AuditEntry; isNamed: boolean }): ReactNode {
+function Entry({ entry, isNamed }: { entry: HistoryEntry; isNamed: boolean }): ReactNode {
   const texts = useTexts(TEXTS);
   const { actor, user_id, action, entity_type, entity_name, entity_id, created_at } = entry;
   const kinds = useTexts(RECORD_TEXTS);

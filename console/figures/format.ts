@@ -23,7 +23,7 @@ function numberFormat(language: Language, options: Intl.NumberFormatOptions): In
 }
 
 /** Digits after the point that a currency has by ISO 4217; what is no currency has none. */
-export function minorDigits(currency: string): number {
+export function countMinorDigits(currency: string): number {
   try {
     const { maximumFractionDigits } = numberFormat('en', { style: 'currency', currency }).resolvedOptions();
     return maximumFractionDigits ?? 2;
@@ -50,7 +50,7 @@ export type FigureParts = {
  * groups, and the rest with its point. An amount with more digits than the currency has shows all of them.
  */
 export function splitMoney(language: Language, amount: string, currency: string | null): FigureParts {
-  const digits = currency === null ? 2 : minorDigits(currency);
+  const digits = currency === null ? 2 : countMinorDigits(currency);
   const fraction = /\.(\d*?)0*$/.exec(amount)?.[1]?.length ?? 0;
   const options = {
     minimumFractionDigits: digits,

@@ -10,24 +10,24 @@ export function useZone(): Zone {
   return useContext(ZoneContext);
 }
 
-type Instant = { at: string | null | undefined };
+type InstantProps = { at: string | null | undefined };
 
 /** A day; its exact instant stands in the title. */
-export function Day({ at }: Instant): ReactNode {
+export function Day({ at }: InstantProps): ReactNode {
   const language = useLanguage();
   const zone = useZone();
   return at ? <Time at={at}>{formatDay(language, at, zone)}</Time> : <Unknown />;
 }
 
 /** Day and minute. */
-export function Moment({ at }: Instant): ReactNode {
+export function Moment({ at }: InstantProps): ReactNode {
   const language = useLanguage();
   const zone = useZone();
   return at ? <Time at={at}>{formatInstant(language, at, zone)}</Time> : <Unknown />;
 }
 
 /** Time of the day to the millisecond, in the monospaced font. */
-export function ExactTime({ at }: Instant): ReactNode {
+export function ExactTime({ at }: InstantProps): ReactNode {
   const language = useLanguage();
   const zone = useZone();
   return at ? (

@@ -17,6 +17,12 @@ export function readOneOf<Value extends string>(
   return values.find((value) => value === text);
 }
 
+/** Reads a whole number above 0. */
+export function readCount(input: SearchInput, key: string): number | undefined {
+  const text = readText(input, key);
+  return text !== undefined && /^[1-9]\d{0,5}$/.test(text) ? Number(text) : undefined;
+}
+
 export function readTexts(input: SearchInput, key: string): string[] | undefined {
   const value = input[key];
   if (!Array.isArray(value)) return undefined;

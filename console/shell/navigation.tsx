@@ -8,10 +8,10 @@ import { PLACE_TEXTS } from './place-texts.ts';
 import styles from './shell.module.css';
 import { SignOut } from './sign-out.tsx';
 
-type Place = { readonly key: keyof typeof PLACE_TEXTS.en; readonly to: LinkProps['to'] };
-type Group = { readonly key: keyof typeof GROUP_NAMES | null; readonly places: readonly Place[] };
+type NavigationPlace = { readonly key: keyof typeof PLACE_TEXTS.en; readonly to: LinkProps['to'] };
+type NavigationGroup = { readonly key: keyof typeof GROUP_NAMES | null; readonly places: readonly NavigationPlace[] };
 
-const GROUPS: readonly Group[] = [
+const GROUPS: readonly NavigationGroup[] = [
   {
     key: null,
     places: [
@@ -79,7 +79,7 @@ export function Navigation({ environment, environments }: NavigationProps): Reac
   );
 }
 
-function PlaceLink({ place: { key, to } }: { place: Place }): ReactNode {
+function PlaceLink({ place: { key, to } }: { place: NavigationPlace }): ReactNode {
   const places = useTexts(PLACE_TEXTS);
   return (
     <Link

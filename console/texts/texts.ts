@@ -15,12 +15,12 @@ type SameTexts<Table extends TextTable> = {
     ? (...values: Values) => string
     : string;
 };
-export type Texts<Table extends TextTable> = { readonly [Each in Language]: SameTexts<Table> };
+export type LanguageTexts<Table extends TextTable> = { readonly [Each in Language]: SameTexts<Table> };
 
 export function defineTexts<Table extends TextTable>(
   en: Table,
   others: { readonly [Each in Exclude<Language, 'en'>]: SameTexts<Table> },
-): Texts<Table> {
+): LanguageTexts<Table> {
   return { en: en as unknown as SameTexts<Table>, ...others };
 }
 
@@ -42,6 +42,6 @@ export function useLanguage(): Language {
   return useContext(LanguageContext);
 }
 
-export function useTexts<Table extends TextTable>(texts: Texts<Table>): SameTexts<Table> {
+export function useTexts<Table extends TextTable>(texts: LanguageTexts<Table>): SameTexts<Table> {
   return texts[useLanguage()];
 }

@@ -15,7 +15,7 @@ import {
 } from '../catalog/price/record.ts';
 import { planSuccessor } from '../catalog/price/successor.ts';
 import { Decimal } from '../foundation/decimal.ts';
-import { invalid } from '../foundation/error.ts';
+import { invalid, prefixField } from '../foundation/error.ts';
 import { formatMs, type Milliseconds, toInstant } from '../foundation/time/instant.ts';
 import { leastDays } from '../foundation/time/period.ts';
 import { emptyCommitment, type StoredCommitment } from '../rating/commitments/line-item-commitment.ts';
@@ -43,6 +43,8 @@ export type PriceOverride = RequestedCharge &
   Partial<Pick<Price, 'price_unit_amount' | 'price_unit_tiers' | 'commitment_time_buckets'>> & {
     price_id: string;
     quantity?: string | null;
+    /** Path of the override in the request, which errors name. */
+    field?: string;
   };
 
 export type LineItemInput = {
@@ -52,6 +54,8 @@ export type LineItemInput = {
   entity: LineItemEntity;
   meter_name: string | null;
   quantity?: string | null;
+  /** Path in the request of what has the quantity, which errors name. */
+  field?: string | undefined;
   /** Result of `toStoredCommitment`. Default: the commitment of the price's times of day, or none. */
   commitment?: StoredCommitment;
   /** Fields that the request sets on an extra line. */
@@ -96,7 +100,7 @@ export function buildLineItem(input: LineItemInput): LineItemTerms {
     price_unit_id: price.price_unit_id,
     price_unit: price.price_unit,
     display_name: requested?.display_name || price.display_name || entity.name || meter_name,
-    quantity: parseLineQuantity(price, input.quantity),
+    quantity: parseLineQuantity(input),
     currency: price.currency,
     billing_period: price.billing_period,
     billing_period_count: price.billing_period_count,
@@ -151,7 +155,7 @@ export function groupOverridesByPrice(
     if (price.type === 'USAGE' && !isUnset(override.quantity)) {
       throw invalid(`${field}.quantity`, 'is measured for a usage price and cannot be given');
     }
-    byPrice.set(price.id, override);
+    byPrice.set(price.id, { ...override, field });
   }
   return byPrice;
 }
@@ -170,16 +174,20 @@ export function buildOverriddenPrice(
   override: PriceOverride,
   subscription: OverrideTarget,
 ): PriceDefinition {
-  const price: PriceDefinition = {
-    ...applyOverride(planPrice, override, subscription),
-    commitment_time_buckets: override.commitment_time_buckets ?? planPrice.commitment_time_buckets,
-    entity_type: 'SUBSCRIPTION',
-    entity_id: subscription.id,
-    lookup_key: null,
-    parent_price_id: planPrice.parent_price_id || planPrice.id,
-  };
-  checkPrice(price);
-  return price;
+  try {
+    const price: PriceDefinition = {
+      ...applyOverride(planPrice, override, subscription),
+      commitment_time_buckets: override.commitment_time_buckets ?? planPrice.commitment_time_buckets,
+      entity_type: 'SUBSCRIPTION',
+      entity_id: subscription.id,
+      lookup_key: null,
+      parent_price_id: planPrice.parent_price_id || planPrice.id,
+    };
+    checkPrice(price);
+    return price;
+  } catch (error) {
+    throw override.field === undefined ? error : prefixField(error, override.field);
+  }
 }
 
 /**
@@ -232,13 +240,14 @@ function checkInside(line: LineDates, subscription: LineItemInput['subscription'
   }
 }
 
-function parseLineQuantity(price: Price, given: string | null | undefined): string {
+function parseLineQuantity({ price, quantity: given, field: path }: LineItemInput): string {
+  const field = path === undefined ? 'quantity' : `${path}.quantity`;
   if (price.type === 'USAGE') return '0';
   if (isUnset(given) || new Decimal(given).isZero()) return defaultQuantity(price);
   const quantity = new Decimal(given);
-  if (quantity.isNegative()) throw invalid('quantity', 'must not be negative');
+  if (quantity.isNegative()) throw invalid(field, 'must not be negative');
   if (price.min_quantity && quantity.lt(price.min_quantity)) {
-    throw invalid('quantity', `is below the min_quantity ${price.min_quantity} of price ${price.id}`);
+    throw invalid(field, `is below the min_quantity ${price.min_quantity} of price ${price.id}`);
   }
   return quantity.toFixed();
 }

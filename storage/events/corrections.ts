@@ -134,6 +134,55 @@ export async function loadLastCorrection(
   return (await loadStoredCorrections(clickhouse, scope, [event_id])).at(-1);
 }
 
+type CorrectedSubject = Pick<EventContent, 'external_customer_id' | 'event_name' | 'timestamp_us'>;
+
+/** Name, customer and time of each event after its correction, by the number of the correction. Corrections without effect are absent. */
+export async function loadCorrectedSubjects(
+  clickhouse: ClickHouseClient,
+  scope: Scope,
+  corrections: readonly { readonly id: string; readonly event_id: string }[],
+): Promise<Map<string, CorrectedSubject>> {
+  if (corrections.length === 0) return new Map();
+  const rows = await loadRows<{ nth: string; external_customer_id: string; event_name: string; at_us: string }>(
+    clickhouse,
+    'corrected events',
+    {
+      query: `select toString(sequence) as nth, external_customer_id, event_name,
+                     toString(toUnixTimestamp64Micro(timestamp)) as at_us
+                from event_corrections where ${WITH_IDS} and sequence in {sequences:Array(UInt64)} limit 1 by sequence`,
+      params: {
+        ...toIdParams(scope, [...new Set(corrections.map(({ event_id }) => event_id))]),
+        sequences: corrections.map(({ id }) => BigInt(id)),
+      },
+    },
+  );
+  return new Map(rows.map(({ nth, at_us, ...subject }) => [nth, { ...subject, timestamp_us: Number(at_us) }]));
+}
+
+/** Greatest number of corrections that a filter by name or customer finds, the newest ones. */
+export const FILTERED_CORRECTIONS_MAX = 10_000;
+
+/** Lists the numbers of the corrections with effect whose event has this name and customer, the newest first. */
+export async function listCorrectionNumbers(
+  clickhouse: ClickHouseClient,
+  { tenant_id, environment_id }: Scope,
+  { event_name, external_customer_id }: { event_name: string | null; external_customer_id: string | null },
+): Promise<string[]> {
+  const conditions = ['tenant_id = {tenant_id:String} and environment_id = {environment_id:String}'];
+  if (event_name !== null) conditions.push('event_name = {event_name:String}');
+  if (external_customer_id !== null) conditions.push('external_customer_id = {external_customer_id:String}');
+  const rows = await loadRows<{ nth: string }>(clickhouse, 'corrections of a filter', {
+    query: `select distinct toString(sequence) as nth from event_corrections where ${conditions.join(' and ')}
+             order by sequence desc limit ${FILTERED_CORRECTIONS_MAX}`,
+    params: {
+      ...{ tenant_id, environment_id },
+      event_name: event_name ?? '',
+      external_customer_id: external_customer_id ?? '',
+    },
+  });
+  return rows.map(({ nth }) => nth);
+}
+
 export async function writeCorrections(
   clickhouse: ClickHouseClient,
   rows: readonly AppliedCorrection[],

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { formatExact, formatExactValue, parseEvents, parseExact } from '../../console/client/exact-json.ts';
 import {
   addToTail,
+  buildListFilters,
   countNew,
   type EventRow,
   findSampleRate,
@@ -31,6 +32,17 @@ describe('console: rows of events', () => {
     expect(ids(tail)).to.equal('cba');
     expect(addToTail(tail, [buildRow('a')])).to.equal(tail);
     expect(ids(joinRows(tail, [buildRow('b'), buildRow('z')]))).to.equal('cbaz');
+  });
+
+  it('builds the filters of the lists beside that of all events', () => {
+    expect(buildListFilters({ from: '2026-11-01' })).to.deep.equal({});
+    const search = { customer: 'northwind', name: 'call', from: '2026-11-01', to: '2026-11-03' };
+    expect(buildListFilters(search)).to.deep.equal({
+      external_customer_id: 'northwind',
+      event_name: 'call',
+      start_time: '2026-11-01T00:00:00Z',
+      end_time: '2026-11-03T00:00:00Z',
+    });
   });
 
   it('bounds the tail', () => {

@@ -12,13 +12,13 @@ import {
 import {
   advanceTarget,
   type CopiedEvent,
-  monthStart,
+  findMonthStart,
   repeatMonthly,
 } from '../../console/pages/first-bill/plan-year.ts';
 import { deriveProgress, isStepOpen, measureArrival, STEPS } from '../../console/pages/first-bill/progress.ts';
 import { resolveRefs } from '../../console/pages/first-bill/resolve-refs.ts';
 import { TEMPLATE_KEYS, TEMPLATES } from '../../console/pages/first-bill/templates.ts';
-import { fillWindows, hourBefore } from '../../console/pages/home/event-windows.ts';
+import { fillWindows, findHourBefore } from '../../console/pages/home/event-windows.ts';
 
 const BEGINNING = {
   plan_count: 0,
@@ -181,7 +181,7 @@ describe('the year', () => {
       properties: { n: 1 },
       received_at: 'not copied',
     };
-    const copies = repeatMonthly([event], monthStart(new Date('2026-01-15T00:00:00Z')), 3);
+    const copies = repeatMonthly([event], findMonthStart(new Date('2026-01-15T00:00:00Z')), 3);
     const { id, received_at, ...copied } = event;
     expect(copies).to.deep.equal([
       { ...copied, event_id: `${id}-month-1`, timestamp: '2026-01-31T10:30:00.000Z' },
@@ -194,7 +194,11 @@ describe('the year', () => {
   it('copies the digits of numbers that a floating-point number would lose', () => {
     const properties = '{"units":9007199254740993,"rate":0.1234567890123456789}';
     const text = `[{"id":"e1","event_name":"call","external_customer_id":"acme","timestamp":"2026-10-31T10:30:00Z","properties":${properties}}]`;
-    const copies = repeatMonthly(parseEvents(text) as CopiedEvent[], monthStart(new Date('2026-01-15T00:00:00Z')), 2);
+    const copies = repeatMonthly(
+      parseEvents(text) as CopiedEvent[],
+      findMonthStart(new Date('2026-01-15T00:00:00Z')),
+      2,
+    );
     expect(formatExact(copies).split(properties)).to.have.length(3);
   });
 
@@ -206,7 +210,7 @@ describe('the year', () => {
 
 describe('the last hour', () => {
   it('ends with the current minute and shows minutes without events', () => {
-    const range = hourBefore(Date.UTC(2026, 10, 30, 12, 0, 30));
+    const range = findHourBefore(Date.UTC(2026, 10, 30, 12, 0, 30));
     expect(range).to.deep.equal({ start_time: '2026-11-30T11:01:00.000Z', end_time: '2026-11-30T12:01:00.000Z' });
     const counts = fillWindows(range, [
       { timestamp: '2026-11-30T11:01:00Z', event_count: 3 },

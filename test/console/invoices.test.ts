@@ -12,8 +12,8 @@ import {
 } from '../../console/pages/invoices/decimals.ts';
 import {
   deriveState,
-  type Invoice,
   type InvoiceLine,
+  type InvoiceRecord,
   listDays,
   listMonths,
   toMonthBounds,
@@ -79,7 +79,7 @@ describe('the state of an invoice in words', () => {
     [{ payment_status: 'PARTIALLY_REFUNDED', amount_remaining: '0' }, { kind: 'refunded' }],
   ] as const)
     it(JSON.stringify(fields), () =>
-      expect(deriveState({ ...final, ...fields } as Invoice, now_ms)).to.deep.equal(state),
+      expect(deriveState({ ...final, ...fields } as InvoiceRecord, now_ms)).to.deep.equal(state),
     );
 
   it('lists the days of a half-open range, over a leap day', () => {

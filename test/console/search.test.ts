@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import { filterActions, isNamed } from '../../console/pages/search/actions.ts';
-import { addRecent, groupHits, type SearchHit, toRecordPath } from '../../console/pages/search/hits.ts';
+import { addRecent, type FoundItem, groupHits, toRecordPath } from '../../console/pages/search/hits.ts';
 import { STATUS_TEXTS, toStatusWord } from '../../console/pages/search/status-word.ts';
 import { WALLET_STATUSES } from '../../core/credits/wallet/record.ts';
 import { CREDIT_NOTE_STATUSES } from '../../core/invoicing/credit-note/record.ts';
 import { INVOICE_STATUSES, PAYMENT_STATUSES } from '../../core/invoicing/invoice/record.ts';
 import { SUBSCRIPTION_STATUSES } from '../../core/subscriptions/record.ts';
 
-const hit = (kind: SearchHit['kind'], id: string): SearchHit => ({
+const hit = (kind: FoundItem['kind'], id: string): FoundItem => ({
   kind,
   id,
   title: id,
@@ -60,7 +60,7 @@ describe('search of the console', () => {
 
   it('lists a record that is opened twice once, at the top, and six at most', () => {
     const ids = ['1', '2', '3', '4', '5', '6', '7', '3'];
-    const recent = ids.reduce<SearchHit[]>((list, id) => addRecent(list, hit('plan', id)) as SearchHit[], []);
+    const recent = ids.reduce<FoundItem[]>((list, id) => addRecent(list, hit('plan', id)) as FoundItem[], []);
     expect(recent.map(({ id }) => id)).to.deep.equal(['3', '7', '6', '5', '4', '2']);
   });
 

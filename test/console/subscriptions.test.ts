@@ -1,20 +1,30 @@
 /** The subscription pages of the console: the request of the form, the time line, and the lines of previews. */
 import { expect } from 'chai';
-import type { Invoice } from '../../console/pages/invoices/invoice.ts';
+import { ApiError } from '../../console/client/client.ts';
+import type { InvoiceRecord } from '../../console/pages/invoices/invoice.ts';
+import { createDraft } from '../../console/pages/plans/price-draft.ts';
+import { findUnshown } from '../../console/pages/subscriptions/field-errors.ts';
 import {
   findNextInvoiceAt,
   listCurrentLines,
   numberLines,
+  type ScheduleRecord,
   type SubscribedLine,
-  type Subscription,
-  type SubscriptionSchedule,
+  type SubscriptionRecord,
 } from '../../console/pages/subscriptions/subscription.ts';
 import {
-  buildRequest,
+  addPhase,
+  chooseCurrency,
+  EMPTY_ADDON,
   EMPTY_DRAFT,
+  EMPTY_PHASE,
   followPlan,
   listCurrencies,
+  listPhaseStarts,
+  NO_COMMITMENT,
+  NO_OVERRIDE,
 } from '../../console/pages/subscriptions/subscription-draft.ts';
+import { buildRequest, findMissing } from '../../console/pages/subscriptions/subscription-request.ts';
 import { buildTimeLine, type TimeLineEntry } from '../../console/pages/subscriptions/time-line.ts';
 
 const START = '2026-10-01T00:00:00Z';
@@ -36,7 +46,7 @@ const buildLine = (fields: Partial<SubscribedLine>): SubscribedLine =>
     ...fields,
   }) as SubscribedLine;
 
-const buildSubscription = (fields: Partial<Subscription> = {}): Subscription =>
+const buildSubscription = (fields: Partial<SubscriptionRecord> = {}): SubscriptionRecord =>
   ({
     id: 'subs_1',
     plan_id: 'plan_team',
@@ -50,7 +60,7 @@ const buildSubscription = (fields: Partial<Subscription> = {}): Subscription =>
     phases: [],
     line_items: [buildLine({})],
     ...fields,
-  }) as Subscription;
+  }) as SubscriptionRecord;
 
 const build = (input: Partial<Parameters<typeof buildTimeLine>[0]> = {}) =>
   buildTimeLine({
@@ -62,6 +72,18 @@ const build = (input: Partial<Parameters<typeof buildTimeLine>[0]> = {}) =>
     ...input,
   });
 const kinds = (entries: readonly TimeLineEntry[]) => entries.map(({ kind }) => kind);
+
+const GRADUATED = {
+  ...createDraft('usd'),
+  tiers: [
+    { up_to: '1000', unit_amount: '0.03', flat_amount: '' },
+    { up_to: '', unit_amount: '0.0123', flat_amount: '5' },
+  ],
+};
+const ENDING = [
+  { end_day: '2027-12-01', anchor_day: '2026-12-15', billing_period_count: '3' },
+  { end_date: '2027-12-01T00:00:00Z', billing_anchor: '2026-12-15T00:00:00Z', billing_period_count: 3 },
+] as const;
 
 describe('the request of a new subscription', () => {
   const chosen = { ...EMPTY_DRAFT, customer_id: 'cust_1', plan_id: 'plan_1', currency: 'usd' };
@@ -82,10 +104,15 @@ describe('the request of a new subscription', () => {
     ['leaves out what the form leaves empty', {}, {}],
     ['starts a day at midnight UTC', { start_day: '2026-12-01' }, { start_date: '2026-12-01T00:00:00Z' }],
     ['has no trial for 0 days', { trial_days: '0' }, { trial_period_days: 0 }],
-    ['redeems a coupon', { coupon: 'coupon_1' }, { coupons: ['coupon_1'] }],
+    ['redeems coupons', { coupons: ['coupon_1', 'coupon_2'] }, { coupons: ['coupon_1', 'coupon_2'] }],
     [
       'sends quantities and amounts as they were typed',
-      { overrides: { price_a: { quantity: '3.5', amount: '' }, price_b: { quantity: '', amount: '0.00001' } } },
+      {
+        overrides: {
+          price_a: { ...NO_OVERRIDE, quantity: '3.5' },
+          price_b: { ...NO_OVERRIDE, amount: '0.00001' },
+        },
+      },
       {
         override_line_items: [
           { price_id: 'price_a', quantity: '3.5' },
@@ -93,7 +120,85 @@ describe('the request of a new subscription', () => {
         ],
       },
     ],
-    ['leaves out an emptied override', { overrides: { price_a: { quantity: '', amount: '' } } }, {}],
+    ['leaves out an emptied override', { overrides: { price_a: NO_OVERRIDE } }, {}],
+    [
+      'sends tiers of its own, and nothing that they do not have',
+      { overrides: { price_a: { ...NO_OVERRIDE, charge: GRADUATED } } },
+      {
+        override_line_items: [
+          {
+            price_id: 'price_a',
+            billing_model: 'TIERED',
+            tier_mode: 'SLAB',
+            tiers: [
+              { up_to: '1000', unit_amount: '0.03', flat_amount: null },
+              { up_to: null, unit_amount: '0.0123', flat_amount: '5' },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      'begins each phase where the one before it ends',
+      {
+        start_day: '2026-03-01',
+        phases: [
+          { ...EMPTY_PHASE, end_day: '2026-03-16', overrides: { price_a: { ...NO_OVERRIDE, amount: '310' } } },
+          { ...EMPTY_PHASE, coupons: ['coupon_1'] },
+        ],
+      },
+      {
+        start_date: '2026-03-01T00:00:00Z',
+        phases: [
+          {
+            start_date: '2026-03-01T00:00:00Z',
+            end_date: '2026-03-16T00:00:00Z',
+            override_line_items: [{ price_id: 'price_a', amount: '310' }],
+          },
+          { start_date: '2026-03-16T00:00:00Z', coupons: ['coupon_1'] },
+        ],
+      },
+    ],
+    [
+      'attaches add-ons',
+      { addons: [{ ...EMPTY_ADDON, addon_id: 'addon_1', quantity: '2' }] },
+      { addons: [{ addon_id: 'addon_1', quantity: 2, cadence: 'recurring' }] },
+    ],
+    [
+      'commits units of one price, and leaves out a price without a commitment',
+      {
+        line_commitments: {
+          price_a: { ...NO_COMMITMENT, unit: 'quantity', value: '1000', overage_factor: '1.5' },
+          price_b: NO_COMMITMENT,
+        },
+      },
+      {
+        line_item_commitments: {
+          price_a: { commitment_quantity: '1000', overage_factor: '1.5', enable_true_up: false },
+        },
+      },
+    ],
+    ['ends, and anchors its periods', ...ENDING],
+    [
+      'has no anchor with the calendar',
+      { anchor_day: '2026-12-15', billing_cycle: 'calendar' },
+      { billing_cycle: 'calendar' },
+    ],
+    [
+      'is sent and due later',
+      { collection_method: 'send_invoice', payment_terms: '30 NET', auto_invoice_threshold: '100' },
+      { collection_method: 'send_invoice', payment_terms: '30 NET', auto_invoice_threshold: '100' },
+    ],
+    [
+      'is paid by another customer',
+      { payer: 'other', payer_external_id: 'globex' },
+      { inheritance: { invoicing_customer_external_id: 'globex' } },
+    ],
+    [
+      'is shared by several customers',
+      { payer: 'shared', sharing_external_ids: ['globex', 'initech'] },
+      { inheritance: { external_customer_ids_to_inherit_subscription: ['globex', 'initech'] } },
+    ],
     ['leaves out the factor without a commitment', { overage_factor: '2', enable_true_up: true }, {}],
     [
       'commits an amount',
@@ -111,7 +216,7 @@ describe('the request of a new subscription', () => {
       { currency: 'eur', billing_period: 'ONETIME' },
       { currency: 'usd', billing_period: 'ANNUAL' },
     ];
-    const draft = { ...chosen, currency: 'gbp', overrides: { price_a: { quantity: '1', amount: '' } } };
+    const draft = { ...chosen, currency: 'gbp', overrides: { price_a: { ...NO_OVERRIDE, quantity: '1' } } };
     const { currency, billing_period, overrides, plan_id } = followPlan(draft, 'plan_2', { id: 'plan_2', prices });
     expect({ currency, billing_period, overrides, plan_id }).to.deep.equal({
       currency: 'eur',
@@ -133,6 +238,52 @@ describe('the request of a new subscription', () => {
     expect(followPlan(EMPTY_DRAFT, undefined, undefined)).to.equal(EMPTY_DRAFT);
   });
 
+  it('names the term that is missing', () => {
+    const open = { ...NO_OVERRIDE, charge: createDraft('usd') };
+    for (const [fields, expected] of [
+      [{ customer_id: '' }, 'record'],
+      [{ overrides: { price_a: open } }, 'charge'],
+      [{ start_day: '2026-03-01', phases: [{ ...EMPTY_PHASE, overrides: { price_a: open } }] }, 'charge'],
+      [{ phases: [EMPTY_PHASE] }, 'start'],
+      [{ start_day: '2026-03-01', phases: [EMPTY_PHASE, EMPTY_PHASE] }, 'phase_end'],
+      [{ addons: [EMPTY_ADDON] }, 'addon'],
+      [{ payer: 'other' }, 'payer'],
+      [{ payer: 'shared' }, 'sharing'],
+      [{ start_day: '2026-03-01', phases: [EMPTY_PHASE] }, null],
+    ] as const) {
+      const draft = { ...chosen, ...fields };
+      expect(findMissing(draft), JSON.stringify(fields)).to.equal(expected);
+      expect(buildRequest(draft) === null).to.equal(expected !== null);
+    }
+  });
+
+  it('gives phases a first day, which a chosen start replaces', () => {
+    expect(addPhase(chosen, '2026-03-05').start_day).to.equal('2026-03-05');
+    const draft = addPhase({ ...chosen, start_day: '2026-03-01' }, '2026-03-05');
+    const phases = [{ ...EMPTY_PHASE, end_day: '2026-04-01' }, ...draft.phases];
+    expect(listPhaseStarts({ ...draft, phases })).to.deep.equal(['2026-03-01', '2026-04-01']);
+  });
+
+  it('drops the terms of prices with their currency', () => {
+    const overrides = { price_a: { ...NO_OVERRIDE, amount: '1' } };
+    const line_commitments = { price_a: { ...NO_COMMITMENT, value: '1' } };
+    const draft = { ...chosen, overrides, line_commitments, phases: [{ ...EMPTY_PHASE, overrides }] };
+    expect(chooseCurrency(draft, 'usd')).to.equal(draft);
+    expect(chooseCurrency(draft, 'eur')).to.deep.equal({ ...chosen, currency: 'eur', phases: [EMPTY_PHASE] });
+  });
+
+  it('shows an error above its inputs unless one of them shows it', () => {
+    const refuse = (field: string) =>
+      new ApiError(400, { code: 'validation_error', message: `${field}: is wrong`, details: { field } }, null);
+    const find = (field: string) => findUnshown(refuse(field), 'phases[1]', /^\.end_date$/);
+    expect(find('phases[1].end_date')).to.equal(undefined);
+    expect(find('phases[1].metadata.name')).to.equal('phases[1].metadata.name: is wrong');
+    expect(find('phases[1]')).to.equal('phases[1]: is wrong');
+    expect(find('phases[10].start_date')).to.equal(undefined);
+    expect(find('currency')).to.equal(undefined);
+    expect(findUnshown(new Error('offline'), 'phases[1]', /^$/)).to.equal(undefined);
+  });
+
   it('lists each currency once', () => {
     const prices = ['MONTHLY', 'ANNUAL'].map((billing_period) => ({ currency: 'usd', billing_period }));
     expect(listCurrencies(prices)).to.deep.equal(['usd']);
@@ -147,8 +298,8 @@ describe('the time line of a subscription', () => {
       status: 'pending',
       scheduled_at: PERIOD_END,
       configuration: { target_plan_id: 'plan_business' },
-    } as unknown as SubscriptionSchedule;
-    const invoice = { id: 'inv_1', created_at: CHANGE, finalized_at: '2026-11-01T00:04:00Z' } as Invoice;
+    } as unknown as ScheduleRecord;
+    const invoice = { id: 'inv_1', created_at: CHANGE, finalized_at: '2026-11-01T00:04:00Z' } as InvoiceRecord;
     const entries = build({
       subscription: buildSubscription({ trial_end: '2026-10-08T00:00:00Z' }),
       schedules: [schedule],
@@ -165,7 +316,7 @@ describe('the time line of a subscription', () => {
   it('shows an undone schedule at the time of its undoing, and leaves an executed one to its effects', () => {
     const undone = { id: 'sched_1', schedule_type: 'cancellation', status: 'cancelled', cancelled_at: CHANGE };
     const executed = { id: 'sched_2', schedule_type: 'plan_change', status: 'executed', scheduled_at: CHANGE };
-    const entries = build({ schedules: [undone, executed] as unknown as SubscriptionSchedule[] });
+    const entries = build({ schedules: [undone, executed] as unknown as ScheduleRecord[] });
     expect(kinds(entries)).to.deep.equal(['next_invoice', 'undone', 'started']);
     expect(entries[1]).to.include({ at: CHANGE, schedule_type: 'cancellation' });
   });
@@ -241,7 +392,7 @@ describe('the time line of a subscription', () => {
 
 describe('lines of subscriptions and previews', () => {
   it('numbers the lines of a preview, and retains ids', () => {
-    const invoice = { line_items: [{ id: '' }, { id: 'inv_line_1' }, { id: '' }] } as Invoice;
+    const invoice = { line_items: [{ id: '' }, { id: 'inv_line_1' }, { id: '' }] } as InvoiceRecord;
     expect(numberLines(invoice).line_items?.map(({ id }) => id)).to.deep.equal(['1', 'inv_line_1', '3']);
   });
 

@@ -10,16 +10,21 @@ import {
   toInstants,
 } from '../../console/components/range.ts';
 import {
+  addParts,
   chooseWindow,
   computeChange,
   computeShare,
   fillWindows,
   formatPercent,
+  isAdditive,
+  isAllZero,
   isTooFine,
+  listCorrectionMarks,
   listPriceChanges,
   listValues,
   moveWindows,
   roundAmount,
+  subtractParts,
 } from '../../console/pages/usage/usage-figures.ts';
 
 const NOVEMBER = { from: '2026-11-01', to: '2026-12-01' };
@@ -100,6 +105,18 @@ describe('console: figures of usage', () => {
     ]);
   });
 
+  it('leaves to the line of all others what the drawn parts do not have, exactly', () => {
+    const days = (values: Record<string, string>) => Object.entries(values).map(([at, value]) => ({ at, value }));
+    const whole = days({ mon: '10', tue: '0.3', wed: '12345678901234567890' });
+    const parts = [days({ mon: '4', tue: '0.1', wed: '1' }), days({ mon: '6', tue: '0.2' })];
+    const rest = subtractParts(whole, parts);
+    expect(rest).to.deep.equal(days({ mon: '0', tue: '0', wed: '12345678901234567889' }));
+    expect(isAllZero(rest)).to.equal(false);
+    expect(isAllZero(rest.slice(0, 2))).to.equal(true);
+    expect(addParts(parts)).to.deep.equal(days({ mon: '10', tue: '0.3', wed: '1' }));
+    expect(['COUNT', 'SUM', 'MAX', 'COUNT_UNIQUE', 'AVG', 'LATEST'].filter(isAdditive)).to.deep.equal(['COUNT', 'SUM']);
+  });
+
   it('chooses windows that can be drawn', () => {
     expect(chooseWindow({ from: '2026-11-01', to: '2026-11-02' })).to.equal('HOUR');
     expect(chooseWindow(NOVEMBER)).to.equal('DAY');
@@ -139,5 +156,28 @@ describe('console: figures of usage', () => {
     ]);
     expect(listPriceChanges([price], NOVEMBER, (plan) => plan)).to.deep.equal([]);
     expect(listPriceChanges([former, { ...price, entity_id: 'q' }], NOVEMBER, (plan) => plan)).to.deep.equal([]);
+  });
+
+  it('marks each window of the range with corrected events', () => {
+    const corrections = [
+      { timestamp: '2026-11-03T10:20:00Z' },
+      { timestamp: '2026-11-03T23:59:59.999999Z' },
+      { timestamp: '2026-11-30T00:00:00Z' },
+      { timestamp: '2026-10-31T23:59:59Z' },
+      { timestamp: '2026-12-01T00:00:00Z' },
+      { timestamp: null },
+    ];
+    const mark = (window: 'HOUR' | 'DAY' | 'MONTH') =>
+      listCorrectionMarks(corrections, { range: NOVEMBER, window, label: String }).map(({ at, label }) => [at, label]);
+    expect(mark('DAY')).to.deep.equal([
+      ['2026-11-03T00:00:00.000Z', '2'],
+      ['2026-11-30T00:00:00.000Z', '1'],
+    ]);
+    expect(mark('HOUR')).to.deep.equal([
+      ['2026-11-03T10:00:00.000Z', '1'],
+      ['2026-11-03T23:00:00.000Z', '1'],
+      ['2026-11-30T00:00:00.000Z', '1'],
+    ]);
+    expect(mark('MONTH')).to.deep.equal([['2026-11-01T00:00:00.000Z', '3']]);
   });
 });

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import {
   countDaysLeft,
   findOwnDescription,
+  formatWalletName,
   isMoneyWallet,
   listBalanceSteps,
   sortLots,
-  walletName,
 } from '../../console/pages/wallets/wallet.ts';
 
 describe('wallets of the console', () => {
@@ -63,6 +63,6 @@ describe('wallets of the console', () => {
   });
 
   it('names a wallet without a name by its currency', () => {
-    expect(walletName({ name: '', currency: 'usd' })).to.equal('USD');
+    expect(formatWalletName({ name: '', currency: 'usd' })).to.equal('USD');
   });
 });

@@ -65,6 +65,8 @@ const PREVIEWS = [
   'previewCreditNote',
   'getAttention',
   'listEventNames',
+  'listCorrections',
+  'listLateEvents',
   'listEventProperties',
   'summarizeCustomers',
   'summarizePlans',
@@ -324,6 +326,7 @@ describe('the examples of the documentation', () => {
     await ask('replaceEvent', { id: 'call-1' });
     await world.waitForPipeline();
     await ask('listEventCorrections', { id: 'call-1' });
+    await ask('listCorrections');
     await ask('getEventsMonitoring');
     await ask('listEventNames');
     await ask('listEventProperties', { query: 'event_name=api_call' });
@@ -990,6 +993,10 @@ describe('the examples of the documentation', () => {
     await ask('deleteApiKey', { id: answers.get('createApiKey')!.secret.id });
     await ask('deleteUser', { id: id('user', 2) });
     await ask('listUncountedEvents', { query: 'reason=dead_letter' });
+    const late = { event_id: 'call-9', event_name: 'api_call', external_customer_id: 'acme' };
+    await send('POST', '/events', { ...late, timestamp: '2026-01-31T11:00:00Z', properties: { tokens: 12 } });
+    await world.waitForPipeline();
+    await ask('listLateEvents');
   }
 
   /** Leaves the clock where it was, so that the times of later answers stay. */

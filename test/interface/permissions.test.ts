@@ -19,6 +19,8 @@ const EVENT_READING = [
   'getEventThread',
   'streamEvents',
   'listEventCorrections',
+  'listCorrections',
+  'listLateEvents',
   'listDeadLetters',
   'listUncountedEvents',
   'getEventsMonitoring',

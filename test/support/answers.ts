@@ -96,6 +96,7 @@ import {
   ChangePlanV2Answer,
 } from '../../api/lifecycle/subscriptions/plan-change-schema.ts';
 import { CancelScheduleAnswer, SchedulesAnswer } from '../../api/lifecycle/subscriptions/schedule-routes.ts';
+import { ListedCorrectionsAnswer } from '../../api/metering/events/correction-list.ts';
 import { CorrectionPreviewAnswer } from '../../api/metering/events/correction-previews.ts';
 import { CorrectionAnswer } from '../../api/metering/events/corrections.ts';
 import { DeadLetterAnswer, ReplayAnswer } from '../../api/metering/events/dead-letters.ts';
@@ -153,6 +154,7 @@ import {
 import { ReceivablesAnswer } from '../../api/reporting/dashboard/receivables.ts';
 import { DashboardRevenuesAnswer, RevenueDashboardAnswer } from '../../api/reporting/dashboard/schema.ts';
 import { EventByIdAnswer } from '../../api/reporting/events/debugger-answer.ts';
+import { ListLateEventsAnswer } from '../../api/reporting/events/late.ts';
 import { EventThreadAnswer } from '../../api/reporting/events/thread.ts';
 import { MeterUsageAnswer } from '../../api/reporting/meter-usage/routes.ts';
 import {
@@ -435,10 +437,12 @@ export const ANSWERS = {
   'POST /events/:id/replace/preview': CorrectionPreviewAnswer,
   'POST /events/:id/replace': CorrectionAnswer,
   'GET /events/:id/thread': EventThreadAnswer,
+  'GET /events/corrections': ListedCorrectionsAnswer,
   'GET /events/:id/corrections': z.object({ items: z.array(CorrectionAnswer) }),
   'GET /events/dead-letters': z.object({ items: z.array(DeadLetterAnswer), pagination: Pagination }),
   'POST /events/dead-letters/replay': ReplayAnswer,
   'GET /events/stream': z.string(),
+  'GET /events/late': ListLateEventsAnswer,
   'GET /events/uncounted': ListUncountedEventsAnswer,
   'GET /events/monitoring': MonitoringAnswer,
   'POST /events/usage': UsageAnswer,

@@ -39,6 +39,8 @@ export function listPages(records: SeededRecords): string[] {
     ...withSearches('/events', [
       '',
       'tab=uncounted',
+      'tab=corrected',
+      'tab=late',
       'do=send',
       `event=${event_id}`,
       `event=${event_id}&do=void`,
@@ -61,6 +63,7 @@ export function listPages(records: SeededRecords): string[] {
       'sheet=customer',
       'sheet=request',
       `customer=${customer_id}&plan=${plan_id}`,
+      `customer=${customer_id}&plan=${plan_id}&terms=${TERMS}`,
     ]),
     ...withSearches(`/subscriptions/${subscription_id}`, [
       '',
@@ -81,6 +84,9 @@ export function listPages(records: SeededRecords): string[] {
     ]),
   ];
 }
+
+/** The open parts of the form of a new subscription. */
+const TERMS = encodeURIComponent('["discount","commitment","addons","phases","billing","payer"]');
 
 function withSearches(path: string, searches: readonly string[]): string[] {
   return searches.map((search) => (search === '' ? path : `${path}?${search}`));

@@ -49,7 +49,10 @@ const TIERS: { up_to: number | null; unit_amount: string }[] = [
   { up_to: null, unit_amount: '0.000010223' },
 ];
 
-/** Two months of usage of one customer, whose first month has a final invoice. `name` is that of the customer, and a value of events and metadata. */
+/**
+ * Two months of usage of one customer, whose first month has a final invoice and a late event. One event is voided. `name` is that of the
+ * customer, and a value of events, metadata and the reason of the void.
+ */
 export async function seedRecords(app: ConsoleApp, { name = 'Northwind Labs' } = {}): Promise<SeededRecords> {
   const begun = new Date(Date.now() - 40 * DAY_MS);
   const start = new Date(Date.UTC(begun.getUTCFullYear(), begun.getUTCMonth(), 1));
@@ -127,6 +130,14 @@ export async function seedRecords(app: ConsoleApp, { name = 'Northwind Labs' } =
     invoice_status: 'DRAFT',
   });
   await place.advance(new Date());
+  await send('POST', '/events', {
+    event_id: 'late-event',
+    event_name: 'completion',
+    external_customer_id: 'northwind',
+    timestamp: new Date(start.getTime() + 2 * DAY_MS).toISOString(),
+    properties: { model: name, tokens_in: '1000' },
+  });
+  await send('POST', '/events/event-59/void', { reason: name });
   const invoice = await findUsageInvoice(place, subscription.id);
   return {
     environment_id: place.environment_id,

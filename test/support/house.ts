@@ -33,7 +33,8 @@ const BANNED_PHRASES = ['stands still', 'stand still', 'goes on', 'side by side'
 /** A function begins with one of these verbs, or is a noun that names its value. */
 const VERBS = new Set(
   `accept acknowledge act attempt audit backfill bootstrap break buy catch contribute correct dedupe edit intern listen mail promote reach relay requeue
-  retax silence spend tax tokenize top view acquire activate add adjust advance aggregate align allocate allow amend analyze announce answer append apply
+  retax silence spend tax tokenize top view exit misspell name prefix shorten
+  acquire activate add adjust advance aggregate align allocate allow amend analyze announce answer append apply
   archive arrange ask assemble assert assign attach authenticate authorize await balance begin bill bind book bound build bump cache calculate call can
   cancel cap capture carry change charge check choose claim clamp classify clean clear clip clone close coalesce collapse collect combine commit compact
   compare compile complete compose compress compute confirm connect consume contain continue convert copy count cover create credit cut debit
@@ -135,7 +136,7 @@ type Checkout = {
   readonly files: readonly string[];
   readonly sources: readonly string[];
   readonly parsed: readonly NamedSource[];
-  /** Sources of the console. Its components are nouns and its texts are words for people, so only its comments are measured. */
+  /** Sources of the console. Its identifiers and unused exports are not measured: its texts are words for people. */
   readonly parsed_console: readonly NamedSource[];
 };
 
@@ -149,17 +150,17 @@ function readCheckout(root: string): Checkout {
 function listIn(checkout: Checkout, figure: keyof Counted): string[] {
   const { parsed, parsed_console } = checkout;
   if (figure === 'type_names_used_twice') {
-    const times = countNames(parsed.flatMap(({ code }) => listTypes(code)));
+    const times = countNames([...parsed, ...parsed_console].flatMap(({ code }) => listTypes(code)));
     return [...times].filter(([, count]) => count > 1).map(([name, count]) => `${name}: ${count} times`);
   }
   if (figure === 'unused_exports') return listUnusedExports(checkout);
   if (figure === 'any_in_tests') return listAnyInTests(checkout);
   const list = LISTS[figure];
-  const measured = ON_COMMENTS.includes(figure) ? [...parsed, ...parsed_console] : parsed;
+  const measured = WITH_CONSOLE.includes(figure) ? [...parsed, ...parsed_console] : parsed;
   return measured.flatMap((source) => list(source).map((what) => `${source.file}: ${what}`));
 }
 
-const ON_COMMENTS: readonly string[] = ['banned_in_comments', 'elliptic_comments'];
+const WITH_CONSOLE: readonly string[] = ['banned_in_comments', 'elliptic_comments', 'exports_without_verb'];
 
 /** Exported names that no other source or test contains. */
 function listUnusedExports({ root, files, parsed }: Checkout): string[] {
@@ -190,10 +191,17 @@ const LISTS: Record<
     listBannedIdentifiers(code).filter((name) => ![...PUBLISHED, ...(PUBLISHED_IN[file] ?? [])].includes(name)),
   banned_in_comments: ({ comments }) => comments.flatMap(listBanned),
   named_of: ({ code }) => listFunctions(code).flatMap(({ name }) => (/[a-z]Of$/.test(name) ? [name] : [])),
-  exports_without_verb: ({ code }) =>
-    listFunctions(code).flatMap(({ name, isExported }) => (isExported && !isVerbFirst(name) ? [name] : [])),
+  exports_without_verb: ({ file, code }) =>
+    listFunctions(code).flatMap(({ name, isExported }) =>
+      isExported && !isVerbFirst(name) && !isComponent(file, name) ? [name] : [],
+    ),
   elliptic_comments: ({ comments }) => comments.filter((comment) => ELLIPTIC.test(comment)),
 };
+
+/** A component of React is a noun that begins with a capital letter. */
+function isComponent(file: string, name: string): boolean {
+  return file.endsWith('.tsx') && /^[A-Z]/.test(name);
+}
 
 function isVerbFirst(name: string): boolean {
   return VERBS.has(splitWords(name)[0]!);

@@ -7,6 +7,7 @@ import type { Contribution } from '../../../core/metering/contribution.ts';
 import { matches } from '../../../core/metering/match.ts';
 import { TimeSlicer } from '../../../storage/concurrency/time-slicer.ts';
 import { type MarkedEvent, streamMarkedEvents } from '../../../storage/events/marked-events.ts';
+import type { RawEvent } from '../../../storage/events/raw-events.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import type { LineCounting } from './gather.ts';
 
@@ -52,14 +53,17 @@ export async function* readCountedEvents(
   }
 }
 
-function measureEvent(meter: CompiledMeter, event: MarkedEvent): Contribution | null {
+/** Contribution of an event to a meter; null if the meter does not count it. */
+export function measureEvent(meter: CompiledMeter, event: RawEvent): Contribution | null {
   if (!matches(meter, event.properties)) return null;
   const contribution = measure(meter, event);
   return contribution.unusable === undefined ? contribution : null;
 }
 
-/** Whether an event lies in the intervals in which its customer is counted. */
-function buildTimeFilter({ counted }: LineCounting): (event: MarkedEvent) => boolean {
+/** Builds the check whether an event lies in the intervals in which its customer is counted. */
+export function buildTimeFilter({
+  counted,
+}: LineCounting): (event: Pick<RawEvent, 'external_customer_id' | 'timestamp_us'>) => boolean {
   const clipped = new Map<string, readonly ProofWindow[]>();
   for (const { external_customer_id, times } of counted.customers)
     if (times !== null)

@@ -46,21 +46,41 @@ export async function gatherProvable(database: Database, scope: Scope, invoice_i
   if (invoice.invoice_status === 'DRAFT')
     throw notAllowed('a draft has no proof: it is computed once more before it is final', { invoice_id });
   const { line_items, ...record } = await loadWithLines(invoice, database);
-  const lines = [];
-  for (const line of line_items as InvoiceLineItemModel[])
-    lines.push({ line, counting: await loadCounting(database, scope, line) });
+  const lines = await loadCountings(database, scope, line_items as InvoiceLineItemModel[]);
   return { invoice: record, lines };
 }
+
+/** Loads what each line counted; null for a line of no usage, or whose definition of the meter is no longer stored. */
+export async function loadCountings<Line extends CountableLine>(
+  database: Database,
+  scope: Scope,
+  lines: readonly Line[],
+): Promise<{ readonly line: Line; readonly counting: LineCounting | null }[]> {
+  const definitions = new Map<string, ReturnType<typeof findDefinitionAt>>();
+  const findDefinition: DefinitionReader = ({ meter_id, version }) => {
+    const key = JSON.stringify([meter_id, version]);
+    const known = definitions.get(key) ?? findDefinitionAt(database, scope, { meter_id, version });
+    definitions.set(key, known);
+    return known;
+  };
+  const loaded = [];
+  for (const line of lines)
+    loaded.push({ line, counting: await loadCounting(database, scope, { line, findDefinition }) });
+  return loaded;
+}
+
+type CountableLine = Pick<InvoiceLineItemModel, 'subscription_id' | 'period_start' | 'computed_from'>;
+type DefinitionReader = (version: { meter_id: string; version: number }) => ReturnType<typeof findDefinitionAt>;
 
 async function loadCounting(
   database: Database,
   scope: Scope,
-  line: InvoiceLineItemModel,
+  { line, findDefinition }: { line: CountableLine; findDefinition: DefinitionReader },
 ): Promise<LineCounting | null> {
   const { meter_id, meter_version, window_start, window_end, high_water } = line.computed_from ?? {};
   if (!meter_id || !meter_version || !window_start || !window_end || !high_water) return null;
   const version = Number(meter_version);
-  const found = await findDefinitionAt(database, scope, { meter_id, version });
+  const found = await findDefinition({ meter_id, version });
   if (found === null) return null;
   const { definition, stop } = found;
   const { event_name, aggregation, filters, reset_usage } = definition;
@@ -97,7 +117,7 @@ function computeMarks(high_water: Readonly<Record<string, string>>, stop: Readon
   return Object.fromEntries(marks);
 }
 
-async function computeAsBilled(database: Database, scope: Scope, line: InvoiceLineItemModel): Promise<CountedScope> {
+async function computeAsBilled(database: Database, scope: Scope, line: CountableLine): Promise<CountedScope> {
   const subscription = await SubscriptionModel.fetch(scope, line.subscription_id ?? '', { database });
   const members = (await loadMembers(database, scope, [subscription])).get(subscription.id)!;
   const { window_start, window_end } = line.computed_from ?? {};

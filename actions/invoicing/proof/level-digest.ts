@@ -15,7 +15,10 @@ import type { InvoiceLineItemModel } from '../../../storage/models/invoicing/inv
 export type LevelTime = { readonly start_us: Microseconds; readonly end_us: Microseconds; readonly whole_us: number };
 
 /** Finds the time over which the line's level was integrated; null for a line that is not charged by an integral. */
-export function findLevelTime({ computed_from, period_start }: InvoiceLineItemModel): LevelTime | null {
+export function findLevelTime({
+  computed_from,
+  period_start,
+}: Pick<InvoiceLineItemModel, 'computed_from' | 'period_start'>): LevelTime | null {
   const { chain, window_end } = computed_from ?? {};
   if (chain?.rule !== 'integral' || !period_start || !window_end) return null;
   return {

@@ -289,7 +289,13 @@ async function addLineItems(
       prefix: `line_item_commitments.${part.plan_price.id}.`,
     };
     const committed = await loadPlanLineCommitment(decision, committing, database);
-    const choice = { ...committed, entity, quantity: part.override?.quantity ?? null, requested: toLineFields(part) };
+    const choice = {
+      ...committed,
+      entity,
+      quantity: part.override?.quantity ?? null,
+      field: part.override?.field,
+      requested: toLineFields(part),
+    };
     const line = buildPlanLineTerms(decision, subscription, choice);
     if (isEverActive(line)) lines.push({ ...line, subscription_phase_id: inPhase(part.phase) });
   }
@@ -302,6 +308,7 @@ async function addLineItems(
       ...committed,
       entity: toLineEntity(shared, plan),
       quantity: requested.quantity,
+      field,
       requested,
     };
     lines.push({ ...buildPlanLineTerms(decision, subscription, choice), subscription_phase_id: inPhase(phase) });
@@ -349,7 +356,7 @@ async function addAddons(
 
 type LineChoice = Pick<
   Parameters<typeof buildLineItem>[0],
-  'price' | 'entity' | 'quantity' | 'requested' | 'commitment'
+  'price' | 'entity' | 'quantity' | 'field' | 'requested' | 'commitment'
 >;
 
 function buildPlanLineTerms(

@@ -4,28 +4,25 @@
  */
 import type { Decimal } from '../../../core/foundation/decimal.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { toInstant, toMs, toUs } from '../../../core/foundation/time/instant.ts';
+import { toInstant, toMs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import { windowAt } from '../../../core/foundation/time/window.ts';
 import { compareCharges, type EventCost } from '../../../core/rating/event-cost.ts';
-import { chargeKey } from '../../../core/rating/plan-invoice.ts';
 import { mapConcurrently } from '../../../storage/concurrency/batch-loader.ts';
 import type { FoundEvent } from '../../../storage/events/find-events.ts';
 import { listEventOutcomes, type OutcomeRow } from '../../../storage/events/outcomes.ts';
 import type { PositionedRawEvent } from '../../../storage/events/raw-events.ts';
 import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import type { CustomerModel } from '../../../storage/models/catalog/customer.ts';
-import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
 import { listCorrections } from '../../../storage/progress/corrections.ts';
 import { readUsage } from '../../../storage/usage/usage.ts';
-import { gatherInvoicedLines, type InvoicedLine } from '../../invoicing/billing/gather-closed-charges.ts';
 import { loadUsageAroundEvent, type SubscriptionUsageCharge } from '../../invoicing/billing/subscription-usage.ts';
-import { previewInvoice } from '../../lifecycle/invoices/preview-invoice.ts';
 import { findNearestName } from '../../metering/events/nearest-name.ts';
 import { currentPeriod } from '../../rating/billable-items.ts';
 import { findEvent, type LocatedEvent, toMeteredEvent } from './find-event.ts';
+import { loadThreadInvoices, type ThreadInvoices } from './thread-invoices.ts';
 import { type EventTrace, traceEvent } from './trace-event.ts';
 
 export const THREAD_STATUSES = ['processing', 'counted', 'corrected', 'voided', 'not_counted'] as const;
@@ -57,15 +54,6 @@ type ThreadMeter = {
 
 type ThreadCharge = EventCost<SubscriptionUsageCharge> & { readonly subscription: SubscriptionModel };
 
-type ThreadInvoice = {
-  readonly subscription_id: string;
-  readonly amount: string;
-  readonly currency: string;
-  readonly period_end: string | null;
-  /** Null for an invoice that does not exist yet. */
-  readonly invoice_id: string | null;
-};
-
 export type EventThread = {
   readonly event: FoundEvent | null;
   readonly status: ThreadStatus;
@@ -74,10 +62,16 @@ export type EventThread = {
   readonly customer: CustomerModel | null;
   readonly meters: readonly ThreadMeter[];
   readonly charges: readonly ThreadCharge[];
-  readonly next_invoice: ThreadInvoice | null;
-};
+} & ThreadInvoices;
 
-const NOTHING = { nearest_event_name: null, customer: null, meters: [], charges: [], next_invoice: null };
+const NOTHING = {
+  nearest_event_name: null,
+  customer: null,
+  meters: [],
+  charges: [],
+  invoice: null,
+  next_invoice: null,
+};
 
 /** Follows an event; null if there is none with this id. */
 export async function followEvent(
@@ -104,11 +98,11 @@ export async function followEvent(
   if (status === 'not_counted')
     return { ...thread, fault, nearest_event_name: await loadNearestName(stores, scope, event) };
   const charges = await loadCharges(stores, scope, { event, trace, now });
-  const [meters, next_invoice] = await Promise.all([
+  const [meters, invoices] = await Promise.all([
     loadMeters(stores, scope, { event, trace, charges, now }),
-    loadInvoice(stores, scope, { event, charges, now }),
+    loadThreadInvoices(stores, scope, { event, charge: charges[0] ?? null, corrections, now }),
   ]);
-  return { ...thread, fault, meters, charges, next_invoice };
+  return { ...thread, fault, meters, charges, ...invoices };
 }
 
 function deriveStatus(
@@ -242,34 +236,4 @@ async function findBillingPeriod(
   if (!running) return { period: windowAt(at_ms, 'MONTH', { timezone: 'UTC' }), timezone: 'UTC', billing_anchor: null };
   const { timezone, billing_anchor } = running;
   return { period: currentPeriod(running), timezone, billing_anchor };
-}
-
-/** The invoice that has the first charge: a stored one if it counted the event, else the next one. */
-async function loadInvoice(
-  stores: Stores,
-  scope: Scope,
-  { event, charges, now }: Omit<ChargedSubject, 'trace'>,
-): Promise<ThreadInvoice | null> {
-  const [first] = charges;
-  if (!first) return null;
-  const { subscription, charge } = first;
-  const key = chargeKey(charge.item.id, charge.service);
-  const lines = await gatherInvoicedLines(stores.postgres, subscription);
-  const isCounted = ({ invoice_status, line }: InvoicedLine) => {
-    const as_of = line.computed_from?.as_of;
-    return invoice_status === 'DRAFT' || (as_of && event.log_position.received_at_us < toUs(toInstant(as_of)));
-  };
-  const line = lines.find((one) => one.key === key && !one.is_partial && isCounted(one));
-  if (line) {
-    const invoice = await InvoiceModel.fetch(scope, line.line.invoice_id, { database: stores.postgres });
-    const { total, currency, period_end = null, id } = invoice;
-    return { subscription_id: subscription.id, amount: total, currency, period_end, invoice_id: id };
-  }
-  if (subscription.subscription_status === 'cancelled') return null;
-  const {
-    total,
-    currency,
-    period_end = null,
-  } = await previewInvoice(stores, scope, { subscription_id: subscription.id }, now);
-  return { subscription_id: subscription.id, amount: total, currency, period_end, invoice_id: null };
 }

@@ -1,6 +1,7 @@
 /** Routes of events: ingestion, queries, corrections and usage. */
 import type { Route } from '../../http/route.ts';
 import { usageRoutes } from '../usage/routes.ts';
+import { correctionListRoutes } from './correction-list.ts';
 import { correctionPreviewRoutes } from './correction-previews.ts';
 import { correctionRoutes } from './corrections.ts';
 import { deadLetterRoutes } from './dead-letters.ts';
@@ -17,6 +18,7 @@ export const eventRoutes: Route[] = [
   ...otlpRoutes,
   ...queryRoutes,
   ...correctionRoutes,
+  ...correctionListRoutes,
   ...correctionPreviewRoutes,
   ...deadLetterRoutes,
   ...uncountedRoutes,

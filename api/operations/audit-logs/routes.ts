@@ -6,8 +6,8 @@ import { deriveEntityName } from '../../../core/platform/audit/entity-name.ts';
 import { SYSTEM_USER } from '../../../core/platform/audit/record.ts';
 import type { Database } from '../../../storage/foundation/stores.ts';
 import { loadPage, NEWEST_FIRST, narrow } from '../../../storage/models/foundation/page.ts';
-import { UserModel } from '../../../storage/models/foundation/user.ts';
 import { AuditEntryModel } from '../../../storage/models/operations/audit-entry.ts';
+import { loadActors } from '../../foundation/actors.ts';
 import { type Context, idParams, type Route, route } from '../../http/route.ts';
 import { AuditAnswer, AuditFilter, AuditListAnswer } from './schema.ts';
 
@@ -61,20 +61,14 @@ export const auditLogRoutes: Route[] = [
   }),
 ];
 
-async function showEntries(entries: readonly AuditEntryModel[], { tenant_id }: Scope, database: Database) {
-  const authors = entries.map(({ user_id }) => user_id).filter((id) => id !== SYSTEM_USER);
-  const users = await UserModel.byId(tenant_id, authors, database);
+async function showEntries(entries: readonly AuditEntryModel[], scope: Scope, database: Database) {
+  const authors = entries.map(({ user_id }) => user_id);
+  const actors = await loadActors(authors, { scope, system_id: SYSTEM_USER, database });
   return entries.map((entry) => ({
     ...entry,
-    actor: entry.user_id === SYSTEM_USER ? SYSTEM_ACTOR : showActor(users.get(entry.user_id)),
+    actor: actors.get(entry.user_id) ?? null,
     entity_name: deriveEntityName(entry),
   }));
-}
-
-const SYSTEM_ACTOR = { type: 'system', id: SYSTEM_USER, name: null, email: null } as const;
-
-function showActor(user: UserModel | undefined) {
-  return user ? { type: user.type, id: user.id, name: user.name || null, email: user.email || null } : null;
 }
 
 async function fetchEntry(id: string, { scope, services }: Context): Promise<AuditEntryModel> {

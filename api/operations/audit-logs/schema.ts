@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { anyCase, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
 import { AUDIT_ACTIONS, AUDITED_TYPES } from '../../../core/platform/audit/kinds.ts';
 import { AuditEntry } from '../../../core/platform/audit/record.ts';
+import { ActorAnswer } from '../../foundation/actors.ts';
 import { listAnswer, listShape } from '../../http/list.ts';
 
 export const AuditFilter = z.object({
@@ -33,19 +34,8 @@ export const AuditFilter = z.object({
   cursor: listShape({}).shape.cursor,
 });
 
-const AuditActor = z
-  .object({
-    type: z
-      .enum(['user', 'service_account', 'system'])
-      .meta({ description: 'Kind of the actor; `system` for jobs of the clock.' }),
-    id: z.string().meta({ description: 'Id of the user or service account; `system` for jobs of the clock.' }),
-    name: z.string().nullable().meta({ description: 'Present name of the user; null if it has none.' }),
-    email: z.string().nullable().meta({ description: 'Present email address of the user; null if it has none.' }),
-  })
-  .meta({ id: 'AuditLogActor' });
-
 export const AuditAnswer = AuditEntry.extend({
-  actor: AuditActor.nullable().meta({
+  actor: ActorAnswer.nullable().meta({
     description: 'Author of the change with its name; null if `user_id` is no user of the tenant.',
   }),
   entity_name: z.string().nullable().meta({

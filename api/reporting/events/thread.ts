@@ -57,7 +57,17 @@ const ThreadCharge = z.object({
     .meta({ description: '`amount` as a sum, in units × unit amount and fixed amounts of the tiers.' }),
 });
 
-const ThreadInvoice = z.object({
+const BillingInvoice = z.object({
+  invoice_id: z.string().meta({ description: 'Id of the final invoice.' }),
+  invoice_number: z.string().nullable().meta({ description: 'Number of the invoice.' }),
+  invoice_line_item_id: z.string().meta({ description: 'Line that counts the event.' }),
+  subscription_id: z.string().meta({ description: 'Subscription of the first charge.' }),
+  amount: decimalText.meta({ description: 'Total of the invoice.' }),
+  currency: z.string().meta({ description: 'Currency code (ISO 4217).' }),
+  period_end: timestampText.nullable().meta({ description: 'End of the period of the invoice.' }),
+});
+
+const NextInvoice = z.object({
   subscription_id: z.string().meta({ description: 'Subscription of the first charge.' }),
   amount: decimalText.meta({ description: 'Total of the invoice.' }),
   currency: z.string().meta({ description: 'Currency code (ISO 4217).' }),
@@ -92,9 +102,13 @@ const ThreadFields = z.object({
   charges: z.array(ThreadCharge).meta({
     description: 'Charges of the period of the event that bill it, and those that it changes.',
   }),
-  next_invoice: ThreadInvoice.nullable().meta({
+  invoice: BillingInvoice.nullable().meta({
     description:
-      'Invoice with the first charge: a draft or final one that counted the event, else the next one. Null without a charge.',
+      'Final invoice that bills the event with the first charge, or a late event with its correction. Null until an invoice with the event is final.',
+  }),
+  next_invoice: NextInvoice.nullable().meta({
+    description:
+      'Draft or next invoice that will have the first charge, or the difference of a correction after `invoice`. Null without a charge, and if final invoices have all of it.',
   }),
 });
 
@@ -135,7 +149,7 @@ export const threadRoutes: Route[] = [
   }),
 ];
 
-function showThread({ status, fault, nearest_event_name, customer, next_invoice, ...thread }: EventThread) {
+function showThread({ status, fault, nearest_event_name, customer, invoice, next_invoice, ...thread }: EventThread) {
   return {
     status,
     reason: fault?.reason ?? null,
@@ -144,6 +158,7 @@ function showThread({ status, fault, nearest_event_name, customer, next_invoice,
     customer: customer && { id: customer.id, name: customer.name || null, external_id: customer.external_id },
     meters: thread.meters.map(showMeter),
     charges: thread.charges.map(showCharge),
+    invoice,
     next_invoice,
   };
 }

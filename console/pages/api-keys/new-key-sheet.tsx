@@ -2,11 +2,11 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
-import { CodeBlock } from '../../components/copy.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
+import { SecretSheet } from '../../components/secret-sheet.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { ApiKey } from './api-key.ts';
@@ -26,7 +26,7 @@ export function NewKeySheet({ rotated, onRevoke, onClose }: NewKeySheetProps): R
   const [days, setDays] = useState('');
   const make = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/secrets/api/keys', {
           body: {
             name,
@@ -44,25 +44,21 @@ export function NewKeySheet({ rotated, onRevoke, onClose }: NewKeySheetProps): R
   const title = rotated ? texts.rotateTitle(rotated.name) : texts.makeTitle;
   if (make.data)
     return (
-      <SideSheet
+      <SecretSheet
         title={title}
+        hint={rotated ? texts.shownOnceRotated(rotated.display_id) : texts.shownOnce}
+        label={texts.key}
+        secret={make.data.api_key}
         onClose={onClose}
-        footer={
-          <>
-            <Button isPrimary onClick={onClose}>
-              {texts.haveIt}
+        next={
+          rotated &&
+          onRevoke && (
+            <Button isDangerous onClick={onRevoke}>
+              {texts.revokeOld}
             </Button>
-            {rotated && onRevoke && (
-              <Button isDangerous onClick={onRevoke}>
-                {texts.revokeOld}
-              </Button>
-            )}
-          </>
+          )
         }
-      >
-        <p className={styles.hint}>{rotated ? texts.shownOnceRotated(rotated.display_id) : texts.shownOnce}</p>
-        <CodeBlock label={texts.key} code={make.data.api_key} />
-      </SideSheet>
+      />
     );
   return (
     <SideSheet title={title} subtitle={rotated ? texts.rotateHint : texts.makeHint} onClose={onClose}>
@@ -72,14 +68,14 @@ export function NewKeySheet({ rotated, onRevoke, onClose }: NewKeySheetProps): R
           description={texts.nameHint}
           required
           value={name}
-          error={fieldError(make, 'name')}
+          error={findFieldError(make, 'name')}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <Select
           label={texts.rights}
           allowDeselect={false}
           value={type}
-          error={fieldError(make, 'type')}
+          error={findFieldError(make, 'type')}
           onChange={(value) => setType(value ?? 'private_key')}
           data={[
             { value: 'private_key', label: texts.rightsOwn },
@@ -90,7 +86,7 @@ export function NewKeySheet({ rotated, onRevoke, onClose }: NewKeySheetProps): R
           label={texts.expires}
           allowDeselect={false}
           value={days}
-          error={fieldError(make, 'expires_at')}
+          error={findFieldError(make, 'expires_at')}
           onChange={(value) => setDays(value ?? '')}
           data={LIFETIMES_DAYS.map((each) => ({ value: each, label: each === '' ? texts.never : texts.days(each) }))}
         />

@@ -31,7 +31,6 @@ export const TEXTS = defineTexts(
     shownOnce: 'Copy the key now. It is not shown again.',
     shownOnceRotated: (old: string) =>
       `Copy the key now. It is not shown again. ${old} still works: revoke it when no program uses it.`,
-    haveIt: 'I have copied it',
     revoke: 'Revoke…',
     revokeOld: 'Revoke the old key…',
     revokeTitle: (name: string) => `Revoke ${name}?`,
@@ -70,7 +69,6 @@ export const TEXTS = defineTexts(
       shownOnce: 'Kopieren Sie den Schlüssel jetzt. Er wird nicht noch einmal gezeigt.',
       shownOnceRotated: (old) =>
         `Kopieren Sie den Schlüssel jetzt. Er wird nicht noch einmal gezeigt. ${old} gilt weiter: widerrufen Sie ihn, wenn kein Programm ihn mehr benutzt.`,
-      haveIt: 'Ich habe ihn kopiert',
       revoke: 'Widerrufen…',
       revokeOld: 'Alten Schlüssel widerrufen…',
       revokeTitle: (name) => `${name} widerrufen?`,

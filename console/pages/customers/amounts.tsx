@@ -1,7 +1,7 @@
 /** Amounts by currency. Nothing is summed across currencies. */
 import type { ReactNode } from 'react';
 import { Money, Unknown } from '../../figures/money.tsx';
-import type { CurrencyAmount } from './customer.ts';
+import type { SummedAmount } from './customer.ts';
 import styles from './customers.module.css';
 
 /** In a table whose header names the only currency the amounts are bare; a narrow screen has no header. Without an amount it is "–" or, if `isZero`, 0. */
@@ -10,7 +10,7 @@ export function Amounts({
   isBare = false,
   isZero = false,
 }: {
-  amounts: readonly CurrencyAmount[];
+  amounts: readonly SummedAmount[];
   isBare?: boolean;
   isZero?: boolean;
 }): ReactNode {

@@ -1,6 +1,6 @@
 /** The fields of a customer as the form edits them, and as the API takes them. */
 import type { components } from '../../client/openapi.d.ts';
-import type { Customer } from './customer.ts';
+import type { CustomerRecord } from './customer.ts';
 
 export const TAX_STATES = ['none', 'exempt', 'reverse'] as const;
 export type TaxNumber = { readonly type: string; readonly value: string };
@@ -24,9 +24,9 @@ export const TEXT_FIELDS = [
   'timezone',
 ] as const;
 
-type Body = components['schemas']['UpdateCustomerRequest'];
+type CustomerBody = components['schemas']['UpdateCustomerRequest'];
 
-export function toDraft(customer: Customer | undefined): CustomerDraft {
+export function toDraft(customer: CustomerRecord | undefined): CustomerDraft {
   const texts = Object.fromEntries(TEXT_FIELDS.map((field) => [field, customer?.[field] ?? '']));
   return {
     ...(texts as Record<TextField, string>),
@@ -37,7 +37,7 @@ export function toDraft(customer: Customer | undefined): CustomerDraft {
 }
 
 /** Only fields that differ from the record: what the form does not change, it does not send. */
-export function toBody(draft: CustomerDraft, customer: Customer | undefined): Body {
+export function toBody(draft: CustomerDraft, customer: CustomerRecord | undefined): CustomerBody {
   const before = toDraft(customer);
   const tax_ids = draft.tax_ids.filter(({ type, value }) => type.trim() !== '' || value.trim() !== '');
   const texts = TEXT_FIELDS.filter((field) => draft[field] !== before[field]).map((field) => [
@@ -45,7 +45,7 @@ export function toBody(draft: CustomerDraft, customer: Customer | undefined): Bo
     field === 'address_country' ? draft[field].trim().toUpperCase() || null : draft[field].trim(),
   ]);
   return {
-    ...(Object.fromEntries(texts) as Body),
+    ...(Object.fromEntries(texts) as CustomerBody),
     ...(draft.tax_exempt === before.tax_exempt ? {} : { tax_exempt: draft.tax_exempt }),
     ...(JSON.stringify(tax_ids) === JSON.stringify(before.tax_ids) ? {} : { tax_ids: [...tax_ids] }),
   };

@@ -9,7 +9,7 @@ import { Money, Unknown } from '../../figures/money.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useCountryName } from './country.ts';
-import { type CurrencyAmount, type Customer, listAddressLines } from './customer.ts';
+import { type CustomerRecord, listAddressLines, type SummedAmount } from './customer.ts';
 import styles from './customer-page.module.css';
 import { PAGE_TEXTS } from './page-texts.ts';
 import { useSummaries } from './summaries.ts';
@@ -17,10 +17,10 @@ import { TEXTS } from './texts.ts';
 
 const FROM = '/env/$environment_id/customers/$customer_id';
 
-export function CustomerFigures({ customer: { id } }: { customer: Customer }): ReactNode {
+export function CustomerFigures({ customer: { id } }: { customer: CustomerRecord }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const summary = useSummaries([id]).get(id);
-  const toInvoices = (show: 'outstanding' | 'overdue', amounts: readonly CurrencyAmount[] | undefined) =>
+  const toInvoices = (show: 'outstanding' | 'overdue', amounts: readonly SummedAmount[] | undefined) =>
     amounts && amounts.length > 0 ? (
       <Link
         from={FROM}
@@ -54,7 +54,7 @@ export function CustomerFigures({ customer: { id } }: { customer: Customer }): R
 
 type FigureProps = {
   label: string;
-  amounts: readonly CurrencyAmount[] | undefined;
+  amounts: readonly SummedAmount[] | undefined;
   /** Words for an empty list. */
   none: string;
   isBad?: boolean;
@@ -83,7 +83,7 @@ function Figure({ label, amounts, none, isBad = false, end }: FigureProps): Reac
   );
 }
 
-export function CustomerFacts({ customer, onEdit }: { customer: Customer; onEdit: () => void }): ReactNode {
+export function CustomerFacts({ customer, onEdit }: { customer: CustomerRecord; onEdit: () => void }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const formTexts = useTexts(TEXTS);
   const session = useSession();

@@ -3,20 +3,20 @@ import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useCountryName } from './country.ts';
-import type { Customer } from './customer.ts';
+import type { CustomerRecord } from './customer.ts';
 import { type CustomerDraft, TAX_STATES, TEXT_FIELDS, type TextField, toBody, toDraft } from './customer-draft.ts';
 import styles from './customer-form.module.css';
 import { TEXTS } from './texts.ts';
 
-export function CustomerForm({ customer, onClose }: { customer?: Customer; onClose: () => void }): ReactNode {
+export function CustomerForm({ customer, onClose }: { customer?: CustomerRecord; onClose: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
   const navigate = useNavigate();
   const queries = useQueryClient();
@@ -26,8 +26,8 @@ export function CustomerForm({ customer, onClose }: { customer?: Customer; onClo
     () => {
       const body = toBody(draft, customer);
       return customer
-        ? dataFrom(api.PUT('/customers/{id}', { params: { path: { id: customer.id } }, body }))
-        : dataFrom(api.POST('/customers', { body: { ...body, external_id: draft.external_id.trim() } }));
+        ? readData(api.PUT('/customers/{id}', { params: { path: { id: customer.id } }, body }))
+        : readData(api.POST('/customers', { body: { ...body, external_id: draft.external_id.trim() } }));
     },
     async (saved) => {
       await invalidate(queries, '/customers', '/search', '/audit-logs');
@@ -47,7 +47,7 @@ export function CustomerForm({ customer, onClose }: { customer?: Customer; onClo
   const bind = (field: TextField) => ({
     label: texts[field],
     value: draft[field],
-    error: fieldError(save, field),
+    error: findFieldError(save, field),
     onChange: ({ currentTarget }: { currentTarget: HTMLInputElement }) => change({ [field]: currentTarget.value }),
   });
   return (
@@ -67,7 +67,7 @@ export function CustomerForm({ customer, onClose }: { customer?: Customer; onClo
         <TaxFields
           draft={draft}
           onChange={change}
-          error={fieldError(save, 'tax_ids') ?? fieldError(save, 'tax_exempt')}
+          error={findFieldError(save, 'tax_ids') ?? findFieldError(save, 'tax_exempt')}
         />
         <Select
           label={texts.timezone}
@@ -77,7 +77,7 @@ export function CustomerForm({ customer, onClose }: { customer?: Customer; onClo
           allowDeselect={false}
           limit={60}
           value={draft.timezone}
-          error={fieldError(save, 'timezone')}
+          error={findFieldError(save, 'timezone')}
           onChange={(timezone) => timezone !== null && change({ timezone })}
         />
         <FormFoot

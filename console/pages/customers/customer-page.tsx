@@ -1,5 +1,4 @@
 /** A customer: what it owes and holds, what it uses now, the next invoice, its records, and what changed. */
-import { Menu } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -11,12 +10,13 @@ import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { CopyId } from '../../components/copy.tsx';
 import { History } from '../../components/history.tsx';
+import { MoreMenu } from '../../components/more-menu.tsx';
 import { PageHead, Section } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import type { Customer } from './customer.ts';
+import type { CustomerRecord } from './customer.ts';
 import { CustomerFacts, CustomerFigures } from './customer-facts.tsx';
 import { CustomerForm } from './customer-form.tsx';
 import styles from './customer-page.module.css';
@@ -34,12 +34,12 @@ export function CustomerPage(): ReactNode {
   const customer = useGet('/customers/{id}', { path: { id: customer_id } });
   return (
     <Loaded query={customer} record_id={customer_id} rows={10}>
-      {(record) => <CustomerView key={customer_id} customer={record as Customer} />}
+      {(record) => <CustomerView key={customer_id} customer={record as CustomerRecord} />}
     </Loaded>
   );
 }
 
-function CustomerView({ customer }: { customer: Customer }): ReactNode {
+function CustomerView({ customer }: { customer: CustomerRecord }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const { sheet, why, do: dialogue } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
@@ -87,9 +87,9 @@ function CustomerView({ customer }: { customer: Customer }): ReactNode {
   );
 }
 
-type HeadProps = { customer: Customer; onChange: (next: CustomerSearch) => void };
+type CustomerHeadProps = { customer: CustomerRecord; onChange: (next: CustomerSearch) => void };
 
-function CustomerHead({ customer, onChange }: HeadProps): ReactNode {
+function CustomerHead({ customer, onChange }: CustomerHeadProps): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const session = useSession();
   const { id, name, external_id, email, status } = customer;
@@ -107,23 +107,14 @@ function CustomerHead({ customer, onChange }: HeadProps): ReactNode {
       }
       actions={
         <>
-          <Menu position="bottom-end">
-            <Menu.Target>
-              <Button>{texts.more}</Button>
-            </Menu.Target>
-            <Menu.Dropdown>
-              <Menu.Item onClick={() => onChange({ sheet: 'record' })}>{texts.record}</Menu.Item>
-              {isCurrent && (
-                <Menu.Item
-                  disabled={mayNot !== null}
-                  title={mayNot ?? undefined}
-                  onClick={() => onChange({ do: 'archive' })}
-                >
-                  {texts.archive}
-                </Menu.Item>
-              )}
-            </Menu.Dropdown>
-          </Menu>
+          <MoreMenu
+            actions={[
+              { label: texts.record, onClick: () => onChange({ sheet: 'record' }) },
+              ...(isCurrent
+                ? [{ label: texts.archive, blocked: mayNot, onClick: () => onChange({ do: 'archive' }) }]
+                : []),
+            ]}
+          />
           <Button blocked={mayNot} onClick={() => onChange({ sheet: 'edit' })}>
             {texts.edit}
           </Button>
@@ -147,7 +138,7 @@ function CustomerHead({ customer, onChange }: HeadProps): ReactNode {
   );
 }
 
-function ArchiveCustomer({ customer, onClose }: { customer: Customer; onClose: () => void }): ReactNode {
+function ArchiveCustomer({ customer, onClose }: { customer: CustomerRecord; onClose: () => void }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const queries = useQueryClient();
   const name = customer.name || customer.external_id;

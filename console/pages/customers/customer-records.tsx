@@ -12,13 +12,13 @@ import { formatMoney } from '../../figures/format.ts';
 import { Money, Unknown, WhyButton } from '../../figures/money.tsx';
 import { Period } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
-import type { Invoice } from '../invoices/invoice.ts';
+import type { InvoiceRecord } from '../invoices/invoice.ts';
 import { InvoiceStatus } from '../invoices/status-chip.tsx';
-import { type Wallet, walletName } from '../wallets/wallet.ts';
+import { formatWalletName, type WalletRecord } from '../wallets/wallet.ts';
 import { WalletStatus } from '../wallets/wallet-status.tsx';
-import type { Customer } from './customer.ts';
+import type { CustomerRecord } from './customer.ts';
 import styles from './customer-page.module.css';
-import type { Subscription } from './next-invoice.ts';
+import type { CustomerSubscription } from './next-invoice.ts';
 import { PAGE_TEXTS } from './page-texts.ts';
 
 const FROM = '/env/$environment_id/customers/$customer_id';
@@ -33,7 +33,7 @@ const SUBSCRIPTION_TONES: Record<string, Tone> = {
   paused: 'warn',
 };
 
-type SubscriptionsProps = { customer: Customer; query: UseQueryResult<{ items: Subscription[] }> };
+type SubscriptionsProps = { customer: CustomerRecord; query: UseQueryResult<{ items: CustomerSubscription[] }> };
 
 export function CustomerSubscriptions({ customer, query }: SubscriptionsProps): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
@@ -74,7 +74,7 @@ export function CustomerSubscriptions({ customer, query }: SubscriptionsProps): 
   );
 }
 
-function listSubscriptionColumns(texts: PageTexts): Column<Subscription>[] {
+function listSubscriptionColumns(texts: PageTexts): Column<CustomerSubscription>[] {
   return [
     {
       key: 'plan',
@@ -112,7 +112,7 @@ function listSubscriptionColumns(texts: PageTexts): Column<Subscription>[] {
   ];
 }
 
-export function CustomerInvoices({ customer }: { customer: Customer }): ReactNode {
+export function CustomerInvoices({ customer }: { customer: CustomerRecord }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const language = useLanguage();
   const navigate = useNavigate({ from: FROM });
@@ -125,7 +125,7 @@ export function CustomerInvoices({ customer }: { customer: Customer }): ReactNod
       params: ({ environment_id }) => ({ environment_id: environment_id!, invoice_id: id }),
       search: ({ zone }) => ({ zone, ...(why ? { why } : {}) }),
     });
-  const columns: Column<Invoice>[] = [
+  const columns: Column<InvoiceRecord>[] = [
     {
       key: 'number',
       header: texts.number,
@@ -191,7 +191,7 @@ export function CustomerInvoices({ customer }: { customer: Customer }): ReactNod
             <DataTable
               label={texts.invoices}
               columns={columns}
-              rows={items as readonly Invoice[]}
+              rows={items as readonly InvoiceRecord[]}
               rowKey={({ id }) => id}
               onOpen={({ id }) => open(id)}
             />
@@ -202,7 +202,7 @@ export function CustomerInvoices({ customer }: { customer: Customer }): ReactNod
   );
 }
 
-export function CustomerWallets({ customer }: { customer: Customer }): ReactNode {
+export function CustomerWallets({ customer }: { customer: CustomerRecord }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const language = useLanguage();
   const navigate = useNavigate({ from: FROM });
@@ -213,13 +213,13 @@ export function CustomerWallets({ customer }: { customer: Customer }): ReactNode
       params: ({ environment_id }) => ({ environment_id: environment_id!, wallet_id: id }),
       search: (({ zone }: { zone?: string }) => ({ zone, ...(why ? { why } : {}) })) as never,
     });
-  const columns: Column<Wallet>[] = [
+  const columns: Column<WalletRecord>[] = [
     {
       key: 'name',
       header: texts.wallet,
       width: 'minmax(140px, 2fr)',
       narrow: 'first',
-      cell: (wallet) => <bdi>{walletName(wallet)}</bdi>,
+      cell: (wallet) => <bdi>{formatWalletName(wallet)}</bdi>,
     },
     {
       key: 'status',
@@ -272,7 +272,7 @@ export function CustomerWallets({ customer }: { customer: Customer }): ReactNode
             <DataTable
               label={texts.wallets}
               columns={columns}
-              rows={rows as readonly Wallet[]}
+              rows={rows as readonly WalletRecord[]}
               rowKey={({ id }) => id}
               onOpen={({ id }) => open(id)}
             />

@@ -1,14 +1,14 @@
 /** Records of the pages of customers. */
 import type { components, paths } from '../../client/openapi.d.ts';
 
-export type Customer = components['schemas']['CustomerResponse'];
+export type CustomerRecord = components['schemas']['CustomerResponse'];
 export type SummaryAnswer = paths['/customers/summaries']['post']['responses']['200']['content']['application/json'];
-export type CustomerSummary = SummaryAnswer['items'][number];
-export type CurrencyAmount = CustomerSummary['owed'][number];
+export type CustomerSums = SummaryAnswer['items'][number];
+export type SummedAmount = CustomerSums['owed'][number];
 
 /** The currency of all amounts of a page; null if there are several or none. */
 export function findOnlyCurrency(
-  summaries: readonly Pick<CustomerSummary, 'owed' | 'overdue' | 'balance'>[],
+  summaries: readonly Pick<CustomerSums, 'owed' | 'overdue' | 'balance'>[],
 ): string | null {
   const currencies = new Set(
     summaries.flatMap(({ owed, overdue, balance }) =>
@@ -24,7 +24,7 @@ export function splitIds(ids: readonly string[], size: number): string[][] {
 }
 
 type Address = Pick<
-  Customer,
+  CustomerRecord,
   'address_line1' | 'address_line2' | 'address_city' | 'address_state' | 'address_postal_code' | 'address_country'
 >;
 

@@ -15,7 +15,7 @@ import { WithSheet } from '../../components/side-sheet.tsx';
 import { Empty, LoadedRows } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Amounts } from './amounts.tsx';
-import { type Customer, type CustomerSummary, findOnlyCurrency } from './customer.ts';
+import { type CustomerRecord, type CustomerSums, findOnlyCurrency } from './customer.ts';
 import { CustomerForm } from './customer-form.tsx';
 import styles from './customers.module.css';
 import { getListParams } from './queries.ts';
@@ -33,7 +33,7 @@ export function CustomersPage(): ReactNode {
   const list = useCustomers(q, view);
   const summaries = useSummaries(list.rows.map(({ id }) => id));
   const openSheet = (next?: 'new') => void navigate({ search: (old) => ({ ...old, sheet: next }), resetScroll: false });
-  const open = ({ id }: Customer) =>
+  const open = ({ id }: CustomerRecord) =>
     void navigate({
       to: '/env/$environment_id/customers/$customer_id',
       params: (old) => ({ environment_id: old.environment_id!, customer_id: id }),
@@ -128,7 +128,7 @@ type CustomerList = Pick<
   ReturnType<typeof usePages<'/customers'>>,
   'isPending' | 'error' | 'loadMore' | 'refetch' | 'total'
 > & {
-  rows: readonly Customer[];
+  rows: readonly CustomerRecord[];
 };
 
 /** All customers in pages, or the best matches of a text in the order of the search. */
@@ -145,8 +145,8 @@ function useCustomers(q: string | undefined, view: 'archived' | undefined): Cust
     { query: { customer_ids: ids, limit: FOUND_MAX, ...(view ? { status: view } : {}) } },
     { enabled: q !== undefined && ids.length > 0 },
   );
-  if (q === undefined) return { ...pages, rows: pages.rows as readonly Customer[] };
-  const byId = new Map((records.data?.items ?? []).map((each) => [each.id, each as Customer]));
+  if (q === undefined) return { ...pages, rows: pages.rows as readonly CustomerRecord[] };
+  const byId = new Map((records.data?.items ?? []).map((each) => [each.id, each as CustomerRecord]));
   const rows = ids.map((id) => byId.get(id)).filter((each) => each !== undefined);
   return {
     rows,
@@ -195,8 +195,8 @@ function CustomerFind(): ReactNode {
 
 function listColumns(
   texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
-  summaries: ReadonlyMap<string, CustomerSummary>,
-): Column<Customer>[] {
+  summaries: ReadonlyMap<string, CustomerSums>,
+): Column<CustomerRecord>[] {
   const currency = findOnlyCurrency([...summaries.values()]);
   const head = (name: string) => (
     <>
@@ -204,7 +204,7 @@ function listColumns(
       {currency !== null && <span className={styles.code}> {currency.toUpperCase()}</span>}
     </>
   );
-  const figure = (key: 'owed' | 'overdue' | 'balance', name: string): Column<Customer> => ({
+  const figure = (key: 'owed' | 'overdue' | 'balance', name: string): Column<CustomerRecord> => ({
     key,
     header: head(name),
     width: 'minmax(104px, 1fr)',

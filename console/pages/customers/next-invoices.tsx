@@ -8,12 +8,12 @@ import { BigMoney, Money, Quantity, WhyButton } from '../../figures/money.tsx';
 import { Day, ExactTime } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { isZero } from '../invoices/decimals.ts';
-import type { Invoice, InvoiceLine } from '../invoices/invoice.ts';
+import type { InvoiceLine, InvoiceRecord } from '../invoices/invoice.ts';
 import { PriceLabel } from '../invoices/price-label.tsx';
 import { TEXTS as INVOICE_TEXTS } from '../invoices/texts.ts';
 import { listTotals } from '../invoices/totals.tsx';
 import styles from './customer-page.module.css';
-import { type Subscription, useNextInvoice } from './next-invoice.ts';
+import { type CustomerSubscription, useNextInvoice } from './next-invoice.ts';
 import { PAGE_TEXTS } from './page-texts.ts';
 
 const LineThread = lazy(async () => ({
@@ -27,7 +27,7 @@ const TotalThread = lazy(async () => ({
 export const CARDS_MAX = 3;
 
 type NextInvoicesProps = {
-  subscriptions: readonly Subscription[];
+  subscriptions: readonly CustomerSubscription[];
   why: string | undefined;
   onAsk: (why: string) => void;
 };
@@ -47,7 +47,7 @@ export function NextInvoices({ subscriptions, why, onAsk }: NextInvoicesProps): 
   );
 }
 
-type CardProps = { subscription: Subscription; why: string | undefined; onAsk: (why: string) => void };
+type CardProps = { subscription: CustomerSubscription; why: string | undefined; onAsk: (why: string) => void };
 
 function NextInvoiceCard({ subscription, why, onAsk }: CardProps): ReactNode {
   const preview = useNextInvoice(subscription.id);
@@ -60,7 +60,7 @@ function NextInvoiceCard({ subscription, why, onAsk }: CardProps): ReactNode {
   );
 }
 
-function NextInvoiceView({ subscription, invoice, why, onAsk }: CardProps & { invoice: Invoice }): ReactNode {
+function NextInvoiceView({ subscription, invoice, why, onAsk }: CardProps & { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const invoiceTexts = useTexts(INVOICE_TEXTS);
   const language = useLanguage();
@@ -165,7 +165,7 @@ function NextInvoiceLine({ line, isOn, onAsk }: LineProps): ReactNode {
   );
 }
 
-type ThreadProps = { invoice: Invoice; why: string; onAsk: (why: string) => void; onClose: () => void };
+type ThreadProps = { invoice: InvoiceRecord; why: string; onAsk: (why: string) => void; onClose: () => void };
 
 /** The thread of a number of a next invoice: a line, or the total. */
 export function NextInvoiceThread({ invoice, why, onAsk, onClose }: ThreadProps): ReactNode {

@@ -1,7 +1,7 @@
-import type { Invoice } from '../invoices/invoice.ts';
+import type { InvoiceRecord } from '../invoices/invoice.ts';
 
 /** A preview is no record, so that its lines have no ids. They are named by their subscription line, and by their place after a repeated one. */
-export function nameLines(preview: Invoice, subscription_id: string): Invoice {
+export function nameLines(preview: InvoiceRecord, subscription_id: string): InvoiceRecord {
   const seen = new Map<string, number>();
   const line_items = (preview.line_items ?? []).map((line) => {
     const own = line.subscription_line_item_id ?? line.price_id ?? 'line';

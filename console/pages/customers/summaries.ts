@@ -2,11 +2,11 @@
 import { useQueries } from '@tanstack/react-query';
 import { api } from '../../client/client.ts';
 import { postQuery } from '../../client/queries.ts';
-import { type CustomerSummary, type SummaryAnswer, splitIds } from './customer.ts';
+import { type CustomerSums, type SummaryAnswer, splitIds } from './customer.ts';
 
 const PORTION = 50;
 
-export function useSummaries(customer_ids: readonly string[]): ReadonlyMap<string, CustomerSummary> {
+export function useSummaries(customer_ids: readonly string[]): ReadonlyMap<string, CustomerSums> {
   return useQueries({
     queries: splitIds(customer_ids, PORTION).map((ids) => {
       const body = { customer_ids: ids };

@@ -15,7 +15,7 @@ import { deriveLevel, type UsageLevel } from './customer.ts';
 import styles from './customer-page.module.css';
 import { PAGE_TEXTS } from './page-texts.ts';
 
-type FeatureUsage = components['schemas']['FeatureUsageSummary'];
+type FeatureLevel = components['schemas']['FeatureUsageSummary'];
 type GrantedFeature = components['schemas']['AggregatedFeature'];
 
 const LIVE_MS = 5_000;
@@ -51,7 +51,7 @@ export function UsageNow({ customer_id }: { customer_id: string }): ReactNode {
   );
 }
 
-function MeterLevel({ usage }: { usage: FeatureUsage }): ReactNode {
+function MeterLevel({ usage }: { usage: FeatureLevel }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const language = useLanguage();
   const { feature, current_usage, total_limit, usage_percent, is_unlimited, is_soft_limit, next_usage_reset_at } =

@@ -3,10 +3,10 @@ import { Autocomplete, Modal, Textarea, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { exactBody, formatExact, parseExact } from '../../client/exact-json.ts';
 import { useGet } from '../../client/queries.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Effects } from './effects.tsx';
 import { type EventThreadData, whileProcessing } from './event-queries.ts';
@@ -55,7 +55,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
   const preview = useQuery({
     queryKey: ['/events/{id}/replace/preview', id, tried] as const,
     queryFn: () =>
-      dataFrom(
+      readData(
         api.POST('/events/{id}/replace/preview', {
           params: { path: { id } as never },
           body: tried as never,
@@ -68,7 +68,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
   });
   const deed = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/events/{id}/replace', {
           params: { path: { id } as never },
           body: formatExact({ event: content, reason }) as never,
@@ -80,7 +80,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
       onClose();
     },
   );
-  const errorAt = (field: string) => fieldError(deed, field) ?? fieldError(preview, field);
+  const errorAt = (field: string) => findFieldError(deed, field) ?? findFieldError(preview, field);
   const propertiesError = parsed === null ? texts.notJson : errorAt('event.properties');
   return (
     <Modal
@@ -137,7 +137,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
           description={texts.whyHint}
           value={reason}
           onChange={({ currentTarget }) => setReason(currentTarget.value)}
-          error={fieldError(deed, 'reason')}
+          error={findFieldError(deed, 'reason')}
           required
           maxLength={1000}
         />

@@ -8,9 +8,9 @@ import { RangePicker } from '../../components/range-picker.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import { formatValue, parsePropertyFilter } from './event-rows.ts';
+import type { EventsSearch } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
-import type { EventsSearch } from './routes.ts';
 
 /** Days back in which names and properties were seen. */
 const SEEN_DAYS = 31;

@@ -1,14 +1,14 @@
 /** The list of events: the tail of new ones, and the pages before it. */
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo } from 'react';
-import { api, dataFrom, formatCurl } from '../../client/client.ts';
+import { api, formatCurl, readData } from '../../client/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
 import { Empty, Failure, Loading } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { type EventFilters, eventsQuery, UNCOUNTED_DAYS } from './event-queries.ts';
+import { buildEventsQuery, type EventFilters, UNCOUNTED_DAYS } from './event-queries.ts';
 import { type EventRow, type EventStatus, formatProperties, joinRows } from './event-rows.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
@@ -31,7 +31,7 @@ type EventListProps = {
 export function EventList(props: EventListProps): ReactNode {
   const { filters, live, isFiltered, openKey, onOpen, onFocusChange, onSend } = props;
   const texts = useTexts(EVENT_TEXTS);
-  const list = useInfiniteQuery(eventsQuery(filters));
+  const list = useInfiniteQuery(buildEventsQuery(filters));
   const loaded = useMemo(() => (list.data?.pages ?? []).flatMap(({ events }) => events as EventRow[]), [list.data]);
   const rows = useMemo(() => joinRows(live.tail, loaded), [live.tail, loaded]);
   const faults = useFaults(filters, live.tail[0]?.id);
@@ -115,7 +115,7 @@ function useFaults({ property_filters: _, ...rest }: EventFilters, newest: strin
   const found = useQuery({
     queryKey: ['/events/uncounted', 'faults', filters, newest] as const,
     queryFn: ({ signal }) =>
-      dataFrom(api.GET('/events/uncounted', { params: { query: { ...filters, limit: MARKED_MAX } as never }, signal })),
+      readData(api.GET('/events/uncounted', { params: { query: { ...filters, limit: MARKED_MAX } as never }, signal })),
     placeholderData: (old) => old,
     staleTime: 5000,
   });

@@ -1,30 +1,25 @@
 /** Reads of the pages of events. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { ApiError, api, asEvents, dataFrom, eventsFrom } from '../../client/client.ts';
+import { ApiError, api, asEvents, readData, readEvents } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
-import type { UncountedReason } from './routes.ts';
+import type { ListFilters } from './event-rows.ts';
+import type { ReasonFilter } from './event-search.ts';
 
 const PAGE_ROWS = 50;
 /** Days back in which events that are not counted are listed, unless a period is chosen. */
 export const UNCOUNTED_DAYS = 31;
 
 export type EventThreadData = GetData<'/events/{id}/thread'>;
-export type UncountedEvent = GetData<'/events/uncounted'>['items'][number];
+export type UncountedRecord = GetData<'/events/uncounted'>['items'][number];
 
-export type EventFilters = {
-  readonly event_name?: string;
-  readonly external_customer_id?: string;
-  readonly property_filters?: Record<string, string[]>;
-  readonly start_time?: string;
-  readonly end_time?: string;
-};
+export type EventFilters = ListFilters & { readonly property_filters?: Record<string, string[]> };
 
-export function eventsQuery(filters: EventFilters) {
+export function buildEventsQuery(filters: EventFilters) {
   return infiniteQueryOptions({
     queryKey: ['/events', 'pages', filters] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      eventsFrom(
+      readEvents(
         api.POST('/events/query', {
           body: { page_size: PAGE_ROWS, ...filters, ...(pageParam ? { iter_last_key: pageParam } : {}) },
           signal,
@@ -37,7 +32,7 @@ export function eventsQuery(filters: EventFilters) {
 }
 
 export type UncountedFilters = {
-  readonly reason?: UncountedReason;
+  readonly reason?: ReasonFilter;
   readonly event_name?: string;
   readonly external_customer_id?: string;
   readonly days?: number;
@@ -45,12 +40,12 @@ export type UncountedFilters = {
   readonly end_time?: string;
 };
 
-export function uncountedQuery(filters: UncountedFilters) {
+export function buildUncountedQuery(filters: UncountedFilters) {
   return infiniteQueryOptions({
     queryKey: ['/events/uncounted', 'pages', filters] as const,
     initialPageParam: null as string | null,
     queryFn: ({ pageParam, signal }) =>
-      eventsFrom(
+      readEvents(
         api.GET('/events/uncounted', {
           params: { query: { limit: PAGE_ROWS, ...filters, ...(pageParam ? { cursor: pageParam } : {}) } as never },
           signal,
@@ -62,14 +57,56 @@ export function uncountedQuery(filters: UncountedFilters) {
 }
 
 /** Counts of the events that are not counted, by reason. */
-export function uncountedCountsQuery(filters: UncountedFilters) {
+export function buildUncountedCountsQuery(filters: UncountedFilters) {
   return queryOptions({
     queryKey: ['/events/uncounted', 'counts', filters] as const,
     queryFn: ({ signal }) =>
-      dataFrom(
+      readData(
         api.GET('/events/uncounted', { params: { query: { ...filters, counts: 'true', limit: 1 } as never }, signal }),
       ),
     refetchInterval: 30_000,
+  });
+}
+
+export type ListedCorrection = GetData<'/events/corrections'>['items'][number];
+export type LateEventRow = GetData<'/events/late'>['items'][number];
+
+/** Counts for the tabs are read again after this time, if the reader returns to the page. */
+const COUNT_STALE_MS = 30_000;
+
+/** The number of corrections; the list of one row has it. */
+export function buildCorrectionCountQuery(filters: ListFilters) {
+  return queryOptions({
+    queryKey: ['/events/corrections', 'count', filters] as const,
+    queryFn: ({ signal }) =>
+      readData(api.GET('/events/corrections', { params: { query: { ...filters, limit: 1 } as never }, signal })),
+    staleTime: COUNT_STALE_MS,
+  });
+}
+
+export function buildLateQuery(filters: ListFilters) {
+  return infiniteQueryOptions({
+    queryKey: ['/events/late', 'pages', filters] as const,
+    initialPageParam: null as string | null,
+    queryFn: ({ pageParam, signal }) =>
+      readData(
+        api.GET('/events/late', {
+          params: { query: { limit: PAGE_ROWS, ...filters, ...(pageParam ? { cursor: pageParam } : {}) } as never },
+          signal,
+        }),
+      ),
+    getNextPageParam: ({ next_cursor }) => next_cursor,
+  });
+}
+
+export function buildLateCountQuery(filters: ListFilters) {
+  return queryOptions({
+    queryKey: ['/events/late', 'count', filters] as const,
+    queryFn: ({ signal }) =>
+      readData(
+        api.GET('/events/late', { params: { query: { ...filters, count: 'true', limit: 1 } as never }, signal }),
+      ),
+    staleTime: COUNT_STALE_MS,
   });
 }
 
@@ -83,11 +120,11 @@ export const whileProcessing = {
 };
 
 /** Corrections of an event, read again until all are applied. */
-export function correctionsQuery(id: string) {
+export function buildCorrectionsQuery(id: string) {
   return queryOptions({
     queryKey: ['/events/{id}/corrections', id] as const,
     queryFn: ({ signal }) =>
-      dataFrom(api.GET('/events/{id}/corrections', { params: { path: { id } as never }, signal })),
+      readData(api.GET('/events/{id}/corrections', { params: { path: { id } as never }, signal })),
     refetchInterval: ({ state }) =>
       state.data?.items.some((item) => item.state === 'requested') ? PROCESSING_MS : false,
   });
@@ -96,12 +133,12 @@ export function correctionsQuery(id: string) {
 /**
  * The thread of an event. It is read again each second until the event takes effect, and once more when a correction is applied.
  */
-export function threadQuery(id: string, applied_count: number) {
+export function buildThreadQuery(id: string, applied_count: number) {
   return queryOptions({
     queryKey: ['/events/{id}/thread', id, applied_count] as const,
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
-      eventsFrom(api.GET('/events/{id}/thread', { params: { path: { id } }, signal, ...asEvents })),
+      readEvents(api.GET('/events/{id}/thread', { params: { path: { id } }, signal, ...asEvents })),
     refetchInterval: ({ state }) => (state.data?.status === 'processing' ? PROCESSING_MS : false),
   });
 }

@@ -1,5 +1,7 @@
 /** Rows of the list of events: their properties in one line, and the tail of new ones before those that were loaded. */
 import { formatExact } from '../../client/exact-json.ts';
+import { toInstants } from '../../components/range.ts';
+import type { EventsSearch } from './event-search.ts';
 
 export type EventStatus = 'counted' | 'unusable' | 'unmatched';
 export type EventRow = {
@@ -59,4 +61,26 @@ export function parsePropertyFilter(text: string | undefined): PropertyFilter | 
 /** One of how many events is shown; null if all are. */
 export function findSampleRate(shown: number, passed_over: number): number | null {
   return shown === 0 || passed_over === 0 ? null : Math.round((shown + passed_over) / shown);
+}
+
+/** Filters of the lists beside that of all events. */
+export type ListFilters = {
+  readonly event_name?: string;
+  readonly external_customer_id?: string;
+  readonly start_time?: string;
+  readonly end_time?: string;
+};
+type FilterSearch = {
+  readonly customer?: string;
+  readonly name?: string;
+  readonly from?: string;
+  readonly to?: string;
+};
+
+export function buildListFilters({ customer, name, from, to }: FilterSearch): ListFilters {
+  return {
+    ...(name === undefined ? {} : { event_name: name }),
+    ...(customer === undefined ? {} : { external_customer_id: customer }),
+    ...(from === undefined || to === undefined ? {} : toInstants({ from, to })),
+  };
 }

@@ -1,4 +1,4 @@
-/** One event's thread: the event, its customer, the meters that count it, its prices, the next invoice; or why it counts nowhere. */
+/** One event's thread: the event, its customer, the meters that count it, its prices, its invoice; or why it counts nowhere. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -14,13 +14,14 @@ import { Loaded } from '../../components/states.tsx';
 import { Knot, Thread, WrittenSum } from '../../components/thread.tsx';
 import { formatQuantity } from '../../figures/format.ts';
 import { Money, Quantity } from '../../figures/money.tsx';
-import { Day, ExactTime, Moment, Period } from '../../figures/when.tsx';
+import { ExactTime, Moment, Period } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { CorrectEvent } from './correct-event.tsx';
-import { correctionsQuery, type EventThreadData, threadQuery } from './event-queries.ts';
+import { InvoiceKnots } from './event-invoices.tsx';
+import { buildCorrectionsQuery, buildThreadQuery, type EventThreadData } from './event-queries.ts';
+import type { EventsSearch } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
-import type { EventsSearch } from './routes.ts';
 import { VoidEvent } from './void-event.tsx';
 
 const FROM = '/env/$environment_id/events';
@@ -38,10 +39,10 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
   const texts = useTexts(EVENT_TEXTS);
   const session = useSession();
   const queries = useQueryClient();
-  const corrections = useQuery(correctionsQuery(id));
+  const corrections = useQuery(buildCorrectionsQuery(id));
   const items = corrections.data?.items ?? [];
   const applied = items.filter(({ state }) => state === 'applied').length;
-  const found = useQuery(threadQuery(id, applied));
+  const found = useQuery(buildThreadQuery(id, applied));
   const thread = found.data;
   const isVoided = thread?.status === 'voided';
   const blocked = !can(session, 'event', 'correct')
@@ -102,7 +103,7 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
 
 function EventThread({ thread, onMend }: { thread: EventThreadData; onMend: (() => void) | null }): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const { event, customer, meters, charges, next_invoice, status } = thread;
+  const { event, customer, meters, charges, status } = thread;
   const charged = meters.filter(({ meter_id }) => charges.some((charge) => charge.meter_id === meter_id));
   const others = meters.filter((meter) => !charged.includes(meter));
   return (
@@ -174,7 +175,7 @@ function EventThread({ thread, onMend }: { thread: EventThreadData; onMend: (() 
           {charges.map((charge) => (
             <ChargeKnot key={charge.subscription_line_item_id + charge.period_start} charge={charge} />
           ))}
-          {next_invoice ? <NextInvoice invoice={next_invoice} /> : <NoInvoice thread={thread} />}
+          <InvoiceKnots thread={thread} />
         </>
       )}
     </Thread>
@@ -286,50 +287,6 @@ function ChargeKnot({ charge }: { charge: EventThreadData['charges'][number] }):
           · <Period start={charge.period_start} end={charge.period_end} />
         </span>
       </div>
-    </Knot>
-  );
-}
-
-function NextInvoice({ invoice }: { invoice: NonNullable<EventThreadData['next_invoice']> }): ReactNode {
-  const texts = useTexts(EVENT_TEXTS);
-  const { amount, currency, invoice_id, period_end, subscription_id } = invoice;
-  return (
-    <Knot
-      title={invoice_id === null ? texts.nextInvoice : texts.invoice}
-      value={<Money amount={amount} currency={currency} />}
-      isFilled
-    >
-      {invoice_id === null ? (
-        <>
-          {period_end && (
-            <>
-              {texts.draftOn} <Day at={period_end} />,{' '}
-            </>
-          )}
-          <Link from={FROM} to="/env/$environment_id/subscriptions/$subscription_id" params={{ subscription_id }}>
-            {texts.subscription}
-          </Link>
-        </>
-      ) : (
-        <Link from={FROM} to="/env/$environment_id/invoices/$invoice_id" params={{ invoice_id }} search={{}}>
-          {texts.openInvoice}
-        </Link>
-      )}
-    </Knot>
-  );
-}
-
-/** Why no invoice has the event. */
-function NoInvoice({ thread }: { thread: EventThreadData }): ReactNode {
-  const texts = useTexts(EVENT_TEXTS);
-  const { reason, status, detail } = thread;
-  return (
-    <Knot title={texts.nextInvoice} value={reason && <Chip tone="warn">{texts[reason]}</Chip>} isFilled>
-      {status === 'processing'
-        ? texts.processingHint
-        : status === 'voided'
-          ? texts.isVoided
-          : (detail ?? texts.noInvoice)}
     </Knot>
   );
 }

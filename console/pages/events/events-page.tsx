@@ -1,25 +1,26 @@
-/** Events as they arrive, and those that are not counted. One event's thread stands in the sheet beside the list. */
+/** Events as they arrive, and those that are not counted, corrected or late. One event's thread stands in the sheet beside the list. */
 
-import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { PageHead } from '../../components/page.tsx';
-import { toInstants } from '../../components/range.ts';
 import { WithSheet } from '../../components/side-sheet.tsx';
 import { formatCount, formatQuantity } from '../../figures/format.ts';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
+import { CorrectedList } from './corrected-list.tsx';
 import { EventFilterBar } from './event-filters.tsx';
 import { EventList } from './event-list.tsx';
-import { type EventFilters, UNCOUNTED_DAYS, uncountedCountsQuery } from './event-queries.ts';
-import { findSampleRate, parsePropertyFilter } from './event-rows.ts';
+import type { EventFilters } from './event-queries.ts';
+import { buildListFilters, findSampleRate, parsePropertyFilter } from './event-rows.ts';
+import type { EventsSearch, EventTab } from './event-search.ts';
 import { EventSheet } from './event-sheet.tsx';
+import { EventTabs } from './event-tabs.tsx';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
+import { LateList } from './late-list.tsx';
 import { type LiveEvents, useLiveEvents } from './live-events.ts';
-import type { EventsSearch } from './routes.ts';
 import { SendEvent } from './send-event.tsx';
 import { UncountedList } from './uncounted-list.tsx';
 
@@ -86,7 +87,7 @@ export function EventsPage(): ReactNode {
           onSend={() => change({ do: 'send' })}
         />
       ) : (
-        <UncountedList search={search} onChange={change} />
+        <OtherList tab={search.tab!} search={search} onChange={change} />
       )}
       {search.do === 'send' && (
         <SendEvent
@@ -101,13 +102,18 @@ export function EventsPage(): ReactNode {
   );
 }
 
-function buildFilters({ customer, name, property, from, to }: EventsSearch): EventFilters {
-  const filter = parsePropertyFilter(property);
+type OtherListProps = { search: EventsSearch; onChange: (next: Partial<EventsSearch>) => void };
+
+function OtherList({ tab, ...props }: OtherListProps & { tab: EventTab }): ReactNode {
+  if (tab === 'corrected') return <CorrectedList {...props} />;
+  return tab === 'late' ? <LateList {...props} /> : <UncountedList {...props} />;
+}
+
+function buildFilters(search: EventsSearch): EventFilters {
+  const filter = parsePropertyFilter(search.property);
   return {
-    ...(name === undefined ? {} : { event_name: name }),
-    ...(customer === undefined ? {} : { external_customer_id: customer }),
+    ...buildListFilters(search),
     ...(filter === null ? {} : { property_filters: { [filter.key]: [filter.value] } }),
-    ...(from === undefined || to === undefined ? {} : toInstants({ from, to })),
   };
 }
 
@@ -136,52 +142,4 @@ function Sample({ live }: { live: LiveEvents }): ReactNode {
   const rate = findSampleRate(live.shown, live.passed_over);
   if (live.mode !== 'stream' || rate === null) return null;
   return texts.sample(formatCount(language, rate), formatCount(language, live.shown));
-}
-
-function EventTabs({ search, filters }: { search: EventsSearch; filters: EventFilters }): ReactNode {
-  const texts = useTexts(EVENT_TEXTS);
-  const language = useLanguage();
-  const { property_filters: _, ...rest } = filters;
-  const counts = useQuery(
-    uncountedCountsQuery({ ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) }),
-  );
-  const all = counts.data?.counts ?? [];
-  const total = all.reduce((sum, { event_count }) => sum + event_count, 0);
-  const hasMore = all.some(({ has_more }) => has_more);
-  return (
-    <nav aria-label={texts.title}>
-      <ul className={styles.tabs}>
-        <li>
-          <Link
-            from={FROM}
-            to="."
-            search={({ tab: _tab, reason: _reason, ...old }) => old}
-            className={styles.tab}
-            activeOptions={{ exact: true }}
-            aria-current={search.tab === undefined ? 'page' : 'false'}
-          >
-            {texts.all}
-          </Link>
-        </li>
-        <li>
-          <Link
-            from={FROM}
-            to="."
-            search={(old) => ({ ...old, tab: 'uncounted' })}
-            className={styles.tab}
-            activeOptions={{ exact: true }}
-            aria-current={search.tab === 'uncounted' ? 'page' : 'false'}
-          >
-            {texts.uncounted}{' '}
-            {total > 0 && (
-              <span className={styles.bad}>
-                {formatCount(language, total)}
-                {hasMore ? '+' : ''}
-              </span>
-            )}
-          </Link>
-        </li>
-      </ul>
-    </nav>
-  );
 }

@@ -4,7 +4,7 @@
  */
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { api, asEvents, eventsFrom, linkTo } from '../../client/client.ts';
+import { api, asEvents, linkTo, readEvents } from '../../client/client.ts';
 import { parseEvents } from '../../client/exact-json.ts';
 import type { EventFilters } from './event-queries.ts';
 import { addToTail, countNew, type EventRow } from './event-rows.ts';
@@ -101,7 +101,7 @@ function openStream(filters: EventFilters, { onMessage, onMissing }: StreamHandl
 function poll(filters: EventFilters, accept: (items: readonly EventRow[]) => void): () => void {
   const timer = setInterval(() => {
     if (document.hidden) return;
-    eventsFrom(api.POST('/events/query', { body: { ...filters, page_size: POLLED_ROWS }, ...asEvents })).then(
+    readEvents(api.POST('/events/query', { body: { ...filters, page_size: POLLED_ROWS }, ...asEvents })).then(
       ({ events }) => accept(events as EventRow[]),
       // The next poll tries again; the list itself shows why it cannot be read.
       () => undefined,

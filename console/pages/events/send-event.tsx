@@ -2,12 +2,12 @@
 import { Autocomplete, Modal, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom, formatCurl } from '../../client/client.ts';
+import { api, formatCurl, readData } from '../../client/client.ts';
 import { exactBody, parseExact, restoreNumbers } from '../../client/exact-json.ts';
 import type { GetData } from '../../client/queries.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { CodeBlock } from '../../components/copy.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
@@ -70,7 +70,7 @@ function EventForm({ event_name, external_customer_id, onSent }: EventFormProps)
         value={name}
         onChange={setName}
         data={counted}
-        error={fieldError(deed, 'event_name')}
+        error={findFieldError(deed, 'event_name')}
         required
         comboboxProps={{ withinPortal: false }}
       />
@@ -78,7 +78,7 @@ function EventForm({ event_name, external_customer_id, onSent }: EventFormProps)
         label={texts.externalId}
         value={customer}
         onChange={({ currentTarget }) => setCustomer(currentTarget.value)}
-        error={fieldError(deed, 'external_customer_id')}
+        error={findFieldError(deed, 'external_customer_id')}
         required
         data-autofocus
       />
@@ -88,7 +88,7 @@ function EventForm({ event_name, external_customer_id, onSent }: EventFormProps)
         description={typedText === null && seen.data ? texts.sampleHint : undefined}
         value={text}
         onChange={({ currentTarget }) => setText(currentTarget.value)}
-        error={body === null ? texts.notJson : fieldError(deed, 'properties')}
+        error={body === null ? texts.notJson : findFieldError(deed, 'properties')}
         autosize
         minRows={3}
         maxRows={12}
@@ -114,7 +114,7 @@ function useSendText(text: string, onSent: (event_id: string) => void) {
   const queries = useQueryClient();
   return useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/events', {
           body: text as never,
           ...exactBody,

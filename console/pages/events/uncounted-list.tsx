@@ -1,7 +1,7 @@
 /** Accepted events that no meter counts, with the reason, and the way to mend each. */
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
@@ -15,17 +15,17 @@ import { formatCount } from '../../figures/format.ts';
 import { Unknown } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import {
+  buildUncountedCountsQuery,
+  buildUncountedQuery,
   UNCOUNTED_DAYS,
-  type UncountedEvent,
   type UncountedFilters,
-  uncountedCountsQuery,
-  uncountedQuery,
+  type UncountedRecord,
 } from './event-queries.ts';
 import { formatProperties } from './event-rows.ts';
+import { type EventsSearch, type ReasonFilter, UNCOUNTED_REASONS } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
 import styles from './events.module.css';
-import { type EventsSearch, UNCOUNTED_REASONS, type UncountedReason } from './routes.ts';
 
 type UncountedListProps = { search: EventsSearch; onChange: (next: Partial<EventsSearch>) => void };
 
@@ -40,22 +40,22 @@ export function UncountedList({ search, onChange }: UncountedListProps): ReactNo
     ...(customer === undefined ? {} : { external_customer_id: customer }),
     ...(from === undefined || to === undefined ? { days: UNCOUNTED_DAYS } : toInstants({ from, to })),
   };
-  const counts = useQuery(uncountedCountsQuery(filters));
-  const list = useInfiniteQuery(uncountedQuery({ ...filters, ...(reason === undefined ? {} : { reason }) }));
+  const counts = useQuery(buildUncountedCountsQuery(filters));
+  const list = useInfiniteQuery(buildUncountedQuery({ ...filters, ...(reason === undefined ? {} : { reason }) }));
   const rows = (list.data?.pages ?? []).flatMap(({ items }) => items);
-  const countText = (value: UncountedReason) => {
+  const countText = (value: ReasonFilter) => {
     const found = counts.data?.counts?.find((each) => each.reason === value);
     return found ? ` ${formatCount(language, found.event_count)}${found.has_more ? '+' : ''}` : '';
   };
   const letters = rows.filter((row) => row.reason === 'dead_letter').map(({ id }) => id);
-  const open = (row: UncountedEvent) =>
+  const open = (row: UncountedRecord) =>
     row.reason === 'dead_letter' || row.event_id === null
       ? onChange({ do: 'send', letter: row.id, event: undefined })
       : onChange({ event: row.event_id, do: undefined });
   return (
     <>
       <div className={styles.reasons}>
-        <Choice<UncountedReason | 'any'>
+        <Choice<ReasonFilter | 'any'>
           label={texts.reason}
           value={reason ?? 'any'}
           options={[
@@ -77,7 +77,7 @@ export function UncountedList({ search, onChange }: UncountedListProps): ReactNo
       ) : rows.length === 0 && !list.hasNextPage ? (
         <Empty title={texts.allCounted}>{texts.allCountedHint}</Empty>
       ) : (
-        <DataTable<UncountedEvent>
+        <DataTable<UncountedRecord>
           label={texts.uncounted}
           rows={rows}
           rowKey={({ id, meter_id }) => `${id}${meter_id ?? ''}`}
@@ -106,14 +106,14 @@ function listColumns(
       key: 'time',
       header: texts.time,
       width: '148px',
-      cell: ({ timestamp, received_at }: UncountedEvent) => <EventTime at={timestamp ?? received_at} />,
+      cell: ({ timestamp, received_at }: UncountedRecord) => <EventTime at={timestamp ?? received_at} />,
     },
     {
       key: 'name',
       header: texts.name,
       width: 'minmax(144px, 0.8fr)',
       narrow: 'first' as const,
-      cell: ({ event_name, nearest_event_name }: UncountedEvent) => (
+      cell: ({ event_name, nearest_event_name }: UncountedRecord) => (
         <span className="mono">
           {event_name ?? <Unknown />}
           {nearest_event_name !== null && <span className={styles.nearest}>{texts.nearest(nearest_event_name)}</span>}
@@ -124,14 +124,14 @@ function listColumns(
       key: 'customer',
       header: texts.customer,
       width: 'minmax(84px, 0.6fr)',
-      cell: ({ external_customer_id }: UncountedEvent) =>
+      cell: ({ external_customer_id }: UncountedRecord) =>
         external_customer_id === null ? <Unknown /> : <bdi>{external_customer_id}</bdi>,
     },
     {
       key: 'reason',
       header: texts.reason,
       width: 'minmax(110px, 1.6fr)',
-      cell: ({ reason, message, properties }: UncountedEvent) => (
+      cell: ({ reason, message, properties }: UncountedRecord) => (
         <span className={styles.why}>
           <Chip tone={reason === 'conflict' ? 'warn' : 'bad'}>{texts[reason]}</Chip>
           <span
@@ -149,7 +149,7 @@ function listColumns(
       width: '124px',
       isFigure: true,
       narrow: 'end' as const,
-      cell: ({ id, reason, event_id }: UncountedEvent) =>
+      cell: ({ id, reason, event_id }: UncountedRecord) =>
         reason === 'dead_letter' ? (
           <span className={styles.deeds}>
             <Button blocked={mayNot.correct} onClick={() => replay(id)}>
@@ -180,7 +180,7 @@ function ReplayLetters({ ids, onClose }: { ids: string[]; onClose: () => void })
       action={texts.replay}
       onClose={onClose}
       onConfirm={async () => {
-        const { verdicts } = await dataFrom(api.POST('/events/dead-letters/replay', { body: { ids } as never }));
+        const { verdicts } = await readData(api.POST('/events/dead-letters/replay', { body: { ids } as never }));
         await invalidate(queries, '/events');
         const refused = verdicts.filter(({ verdict }) => verdict === 'refused');
         if (refused.length > 0) throw new Error(refused.map(({ id, message }) => `${id}: ${message}`).join('; '));

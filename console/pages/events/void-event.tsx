@@ -2,8 +2,8 @@
 import { Modal, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { api, readData } from '../../client/client.ts';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Effects } from './effects.tsx';
 import { type EventThreadData, whileProcessing } from './event-queries.ts';
@@ -21,12 +21,12 @@ export function VoidEvent({ event: { id }, onDone, onClose }: VoidEventProps): R
   const [reason, setReason] = useState('');
   const preview = useQuery({
     queryKey: ['/events/{id}/void/preview', id] as const,
-    queryFn: () => dataFrom(api.POST('/events/{id}/void/preview', { params: { path: { id } as never } })),
+    queryFn: () => readData(api.POST('/events/{id}/void/preview', { params: { path: { id } as never } })),
     staleTime: 0,
     ...whileProcessing,
   });
   const deed = useDeed(
-    () => dataFrom(api.POST('/events/{id}/void', { params: { path: { id } as never }, body: { reason } })),
+    () => readData(api.POST('/events/{id}/void', { params: { path: { id } as never }, body: { reason } })),
     async () => {
       await onDone();
       onClose();
@@ -47,7 +47,7 @@ export function VoidEvent({ event: { id }, onDone, onClose }: VoidEventProps): R
           description={texts.whyHint}
           value={reason}
           onChange={({ currentTarget }) => setReason(currentTarget.value)}
-          error={fieldError(deed, 'reason')}
+          error={findFieldError(deed, 'reason')}
           required
           maxLength={1000}
           data-autofocus

@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, sessionQuery, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
@@ -82,7 +82,7 @@ function useYearRun(bill: FirstBill) {
     leave.current = new AbortController();
     setProgress({ step: 'environment' });
     const { subscription, plans } = bill;
-    const customer = await dataFrom(
+    const customer = await readData(
       api.GET('/customers/{id}', { params: { path: { id: subscription!.customer_id } } }),
     );
     try {

@@ -10,7 +10,7 @@ import styles from './first-bill.module.css';
 import { TEXTS } from './texts.ts';
 import { type ArrivedEvent, useThreads } from './use-first-bill.ts';
 
-type EventThread = GetData<'/events/{id}/thread'>;
+type ArrivedThread = GetData<'/events/{id}/thread'>;
 
 export function ArrivedEvents({
   events,
@@ -47,7 +47,7 @@ export function ArrivedEvents({
   );
 }
 
-function Effect({ thread }: { thread: EventThread | undefined }): ReactNode {
+function Effect({ thread }: { thread: ArrivedThread | undefined }): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
   if (!thread || thread.status === 'processing') return <span className={styles.wide}>{texts.processing}</span>;

@@ -1,5 +1,5 @@
 /** Creates the records of a catalogue in an order in which each one finds those that it names. */
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { resolveRefs } from './resolve-refs.ts';
 import type { CatalogueDraft } from './templates.ts';
 
@@ -15,7 +15,7 @@ export async function createCatalogue(draft: CatalogueDraft): Promise<void> {
   const ids = new Map<string, string>();
   for (const [kind, path] of KINDS)
     for (const { ref, body } of draft[kind]) {
-      const { id } = await dataFrom(api.POST(path, { body: resolveRefs(body, ids) as never }));
+      const { id } = await readData(api.POST(path, { body: resolveRefs(body, ids) as never }));
       ids.set(ref, id);
     }
 }

@@ -9,6 +9,6 @@ export function useEnvironment(): SessionEnvironment {
 }
 
 /** Options of a request to another environment than that of the page. */
-export function inEnvironment(environment_id: string): { headers: Record<string, string> } {
+export function buildEnvironmentOptions(environment_id: string): { headers: Record<string, string> } {
   return { headers: { [ENVIRONMENT_HEADER]: environment_id } };
 }

@@ -13,13 +13,13 @@ export const YEAR_MONTHS = 12;
 const REST_HOURS = 3;
 
 /** The first instant of the month that is `months` after that of `at`, in UTC. */
-export function monthStart(at: Date, months = 0): Date {
+export function findMonthStart(at: Date, months = 0): Date {
   return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + months, 1));
 }
 
 /** The instant to which the clock advances: `months` further month ends, and the rest of their drafts. */
 export function advanceTarget(frozen_time: string, months: number): string {
-  const target = monthStart(new Date(frozen_time), months);
+  const target = findMonthStart(new Date(frozen_time), months);
   target.setUTCHours(REST_HOURS);
   return target.toISOString();
 }
@@ -27,10 +27,10 @@ export function advanceTarget(frozen_time: string, months: number): string {
 /** Each event once a month, at its own day and time. A day that a month lacks becomes its last instant. */
 export function repeatMonthly(events: readonly CopiedEvent[], first: Date, months = YEAR_MONTHS): YearEvent[] {
   return Array.from({ length: months }, (_, month) => {
-    const start = monthStart(first, month).getTime();
-    const end = monthStart(first, month + 1).getTime();
+    const start = findMonthStart(first, month).getTime();
+    const end = findMonthStart(first, month + 1).getTime();
     return events.map(({ id, event_name, external_customer_id, timestamp, properties }) => {
-      const offset_ms = new Date(timestamp).getTime() - monthStart(new Date(timestamp)).getTime();
+      const offset_ms = new Date(timestamp).getTime() - findMonthStart(new Date(timestamp)).getTime();
       const at = new Date(Math.min(start + offset_ms, end - 1));
       return {
         ...{ event_name, external_customer_id, properties },

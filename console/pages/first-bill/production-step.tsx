@@ -2,14 +2,14 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, type LinkProps } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, sessionQuery, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { inEnvironment, useEnvironment } from './environment.ts';
+import { buildEnvironmentOptions, useEnvironment } from './environment.ts';
 import styles from './first-bill.module.css';
 import { copyCatalogue } from './run-year.ts';
 import { Step, type StepProps } from './step.tsx';
@@ -59,14 +59,14 @@ function Checklist(): ReactNode {
 
 /** Settings and records that an environment has. A list that the role may not read counts as not set up. */
 async function loadChecks(environment_id: string): Promise<Record<CheckKey, boolean>> {
-  const there = inEnvironment(environment_id);
+  const there = buildEnvironmentOptions(environment_id);
   const count = async (answer: Promise<{ items?: unknown[] | null }>) => (await answer).items?.length ?? 0;
   const orNone = (answer: Promise<number>) => answer.catch(() => 0);
   const [settings, rates, endpoints, people] = await Promise.all([
-    dataFrom(api.GET('/settings', { ...there })),
-    orNone(dataFrom(api.GET('/taxes/rates', { ...there })).then(({ length }) => length)),
-    orNone(count(dataFrom(api.GET('/webhooks/endpoints', { params: { query: { limit: 1 } }, ...there })))),
-    orNone(count(dataFrom(api.POST('/users/search', { body: { limit: 2, type: 'user' } as never, ...there })))),
+    readData(api.GET('/settings', { ...there })),
+    orNone(readData(api.GET('/taxes/rates', { ...there })).then(({ length }) => length)),
+    orNone(count(readData(api.GET('/webhooks/endpoints', { params: { query: { limit: 1 } }, ...there })))),
+    orNone(count(readData(api.POST('/users/search', { body: { limit: 2, type: 'user' } as never, ...there })))),
   ]);
   const find = (key: string) => settings.items.find((each) => each.key === key);
   return {
@@ -89,7 +89,7 @@ function CopyCatalogue({ isEmpty }: { isEmpty: boolean }): ReactNode {
   const copy = async () => {
     const target =
       production?.id ??
-      (await dataFrom(api.POST('/environments', { body: { name: 'Production', type: 'production' } }))).id;
+      (await readData(api.POST('/environments', { body: { name: 'Production', type: 'production' } }))).id;
     await copyCatalogue({ source_environment_id: here.id, target_environment_id: target });
     await queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
     await invalidate(queries, '/plans', '/settings');

@@ -3,11 +3,11 @@ import { Textarea } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
-import { type Deed, fieldError, useDeed } from '../../components/form.tsx';
+import { type Deed, findFieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { createCatalogue } from './create-catalogue.ts';
 import styles from './first-bill.module.css';
@@ -66,7 +66,7 @@ function Sold({ bill: { meters, prices, plans } }: Pick<StepProps, 'bill'>): Rea
 function Sentence({ create, blocked }: { create: Deed<CatalogueDraft, void>; blocked: string | null }): ReactNode {
   const texts = useTexts(TEXTS);
   const [description, setDescription] = useState('');
-  const parse = useDeed(() => dataFrom(api.POST('/ai/pricing/parse', { body: { description } })));
+  const parse = useDeed(() => readData(api.POST('/ai/pricing/parse', { body: { description } })));
   const submit = (event: FormEvent) => {
     event.preventDefault();
     parse.mutate(undefined);
@@ -81,7 +81,7 @@ function Sentence({ create, blocked }: { create: Deed<CatalogueDraft, void>; blo
         autosize
         minRows={2}
         value={description}
-        error={fieldError(parse, 'description') ?? parse.error?.message}
+        error={findFieldError(parse, 'description') ?? parse.error?.message}
         onChange={({ currentTarget }) => {
           setDescription(currentTarget.value);
           parse.reset();

@@ -3,7 +3,7 @@ import { Tabs } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { API_BASE, api, dataFrom } from '../../client/client.ts';
+import { API_BASE, api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
@@ -65,17 +65,17 @@ function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }):
   const [key, setKey] = useState<string | null>(null);
   const makeKey = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/secrets/api/keys', { body: { name: `Events: ${sample.event_name}`, type: 'publishable_key' } }),
       ),
     ({ api_key }) => setKey(api_key),
   );
   const send = useDeed(
-    (event_name: string) => dataFrom(api.POST('/events', { body: { ...sample, event_name } })),
+    (event_name: string) => readData(api.POST('/events', { body: { ...sample, event_name } })),
     () => invalidate(queries, '/events'),
   );
   const sendTraffic = useDeed(
-    () => dataFrom(api.POST('/events/bulk', { body: { events: buildTraffic(sample, TRAFFIC_EVENTS, Date.now()) } })),
+    () => readData(api.POST('/events/bulk', { body: { events: buildTraffic(sample, TRAFFIC_EVENTS, Date.now()) } })),
     () => invalidate(queries, '/events'),
   );
   const mayNotSend = can(session, 'event', 'write') ? null : texts.mayNot;

@@ -3,13 +3,13 @@ import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { ApiError, api, dataFrom } from '../../client/client.ts';
+import { ApiError, api, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import styles from './first-bill.module.css';
-import { monthStart } from './plan-year.ts';
+import { findMonthStart } from './plan-year.ts';
 import { Step, type StepProps } from './step.tsx';
 import { TEXTS } from './texts.ts';
 import type { FirstBill } from './use-first-bill.ts';
@@ -57,10 +57,10 @@ type SubscribeInput = { name: string; external_id: string; plan_id: string; star
 async function createCustomerOnce({ name, external_id }: SubscribeInput): Promise<string> {
   try {
     const body = { external_id, ...(name === '' ? {} : { name }) };
-    return (await dataFrom(api.POST('/customers', { body }))).id;
+    return (await readData(api.POST('/customers', { body }))).id;
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 409) throw error;
-    const found = await dataFrom(
+    const found = await readData(
       api.GET('/customers', { params: { query: { external_ids: [external_id] } as never } }),
     );
     const customer = found.items?.find((each) => each.external_id === external_id);
@@ -83,7 +83,7 @@ function SubscribeForm({ bill }: { bill: FirstBill }): ReactNode {
   const subscribe = useDeed(
     async (input: SubscribeInput) => {
       const customer_id = await createCustomerOnce(input);
-      return dataFrom(
+      return readData(
         api.POST('/subscriptions', {
           body: {
             customer_id,
@@ -101,21 +101,21 @@ function SubscribeForm({ bill }: { bill: FirstBill }): ReactNode {
   );
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    subscribe.mutate({ name, external_id, plan_id, start: monthStart(new Date(now_ms)) });
+    subscribe.mutate({ name, external_id, plan_id, start: findMonthStart(new Date(now_ms)) });
   };
   return (
     <form onSubmit={submit} className={styles.form}>
       <TextInput
         label={texts.customerName}
         value={name}
-        error={fieldError(subscribe, 'name')}
+        error={findFieldError(subscribe, 'name')}
         onChange={({ currentTarget }) => setName(currentTarget.value)}
       />
       <TextInput
         label={texts.customerId}
         required
         value={external_id}
-        error={fieldError(subscribe, 'external_id')}
+        error={findFieldError(subscribe, 'external_id')}
         onChange={({ currentTarget }) => setExternalId(currentTarget.value)}
       />
       <Select
@@ -123,7 +123,7 @@ function SubscribeForm({ bill }: { bill: FirstBill }): ReactNode {
         allowDeselect={false}
         value={plan_id}
         data={bill.plans.map((each) => ({ value: each.id, label: each.name }))}
-        error={fieldError(subscribe, 'plan_id') ?? (price ? undefined : texts.noPrice)}
+        error={findFieldError(subscribe, 'plan_id') ?? (price ? undefined : texts.noPrice)}
         onChange={(value) => setPlanId(value ?? plan_id)}
       />
       <div className={styles.foot}>

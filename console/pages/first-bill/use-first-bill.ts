@@ -1,12 +1,12 @@
 /** Reads how far the environment is. New events arrive by the stream, everything else is read again when it changes. */
 import { useQueries, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { api, dataFrom, linkTo } from '../../client/client.ts';
+import { api, linkTo, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { usePages } from '../../client/pages.ts';
 import { type GetData, getQuery, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
-import { inEnvironment, useEnvironment } from './environment.ts';
+import { buildEnvironmentOptions, useEnvironment } from './environment.ts';
 import { deriveProgress, type Progress } from './progress.ts';
 import { hasAdvanced } from './run-year.ts';
 
@@ -83,8 +83,11 @@ function useYear(): FirstBill['year'] {
     queries: clocked.map(({ id: environment_id, test_clock_id }) => ({
       queryKey: ['/test-clocks/{id}', environment_id, test_clock_id] as const,
       queryFn: () =>
-        dataFrom(
-          api.GET('/test-clocks/{id}', { params: { path: { id: test_clock_id! } }, ...inEnvironment(environment_id) }),
+        readData(
+          api.GET('/test-clocks/{id}', {
+            params: { path: { id: test_clock_id! } },
+            ...buildEnvironmentOptions(environment_id),
+          }),
         ),
       refetchInterval: ({ state }: { state: { data?: YearClock | undefined } }) =>
         isAdvancing(state.data) ? POLL_MS : (false as const),
@@ -103,10 +106,10 @@ function useInvoicesIn(year: FirstBill['year']): readonly YearInvoice[] | undefi
   const { data } = useQuery({
     queryKey: ['/invoices', 'first-bill', environment_id] as const,
     queryFn: () =>
-      dataFrom(
+      readData(
         api.GET('/invoices', {
           params: { query: { limit: 24, order: 'asc', skip_line_items: true } },
-          ...inEnvironment(environment_id!),
+          ...buildEnvironmentOptions(environment_id!),
         }),
       ),
     enabled: environment_id !== undefined,
@@ -122,7 +125,9 @@ function useProductionCatalogue(): boolean {
   const { data } = useQuery({
     queryKey: ['/plans', 'production', production?.id] as const,
     queryFn: () =>
-      dataFrom(api.GET('/plans', { params: { query: { limit: 1 } }, ...inEnvironment(production?.id ?? '') })),
+      readData(
+        api.GET('/plans', { params: { query: { limit: 1 } }, ...buildEnvironmentOptions(production?.id ?? '') }),
+      ),
     enabled: production !== undefined,
   });
   return (data?.items?.length ?? 0) > 0;

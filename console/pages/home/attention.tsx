@@ -16,9 +16,13 @@ import { TEXTS } from './texts.ts';
 
 type AttentionItem = GetData<'/dashboard/attention'>['items'][number];
 
-type Place = { readonly to: LinkProps['to']; readonly search: Readonly<Record<string, string>>; readonly tone: Tone };
+type AttentionPlace = {
+  readonly to: LinkProps['to'];
+  readonly search: Readonly<Record<string, string>>;
+  readonly tone: Tone;
+};
 
-const PLACES: { readonly [Kind in AttentionItem['kind']]: Place } = {
+const PLACES: { readonly [Kind in AttentionItem['kind']]: AttentionPlace } = {
   payment_failed: { to: '/env/$environment_id/invoices', search: { show: 'outstanding' }, tone: 'bad' },
   invoice_overdue: { to: '/env/$environment_id/invoices', search: { show: 'overdue' }, tone: 'bad' },
   invoice_draft_waiting: { to: '/env/$environment_id/invoices', search: { show: 'draft' }, tone: 'warn' },

@@ -1,12 +1,12 @@
 /** Events of the last hour as bars, one a minute, with their number. */
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { can, useSession } from '../../client/session.ts';
 import { formatCount, formatTime } from '../../figures/format.ts';
 import { useZone } from '../../figures/when.tsx';
 import { defineTexts, useLanguage, useTexts } from '../../texts/texts.ts';
-import { fillWindows, hourBefore } from './event-windows.ts';
+import { fillWindows, findHourBefore } from './event-windows.ts';
 import styles from './home.module.css';
 
 const POLL_MS = 5_000;
@@ -24,8 +24,8 @@ export function useEventWindows(): EventWindows | undefined {
   const { data } = useQuery({
     queryKey: ['/events/monitoring', 'hour'] as const,
     queryFn: async (): Promise<EventWindows> => {
-      const range = hourBefore(Date.now());
-      const { total_count, points } = await dataFrom(
+      const range = findHourBefore(Date.now());
+      const { total_count, points } = await readData(
         api.GET('/events/monitoring', { params: { query: { ...range, window_size: 'MINUTE' } } }),
       );
       return { total: total_count, counts: fillWindows(range, points ?? []), start: range.start_time };

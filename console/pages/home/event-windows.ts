@@ -6,7 +6,7 @@ type HourRange = { readonly start_time: string; readonly end_time: string };
 type WindowCount = { readonly timestamp: string; readonly event_count: number };
 
 /** The hour that ends with the current minute. */
-export function hourBefore(now_ms: number): HourRange {
+export function findHourBefore(now_ms: number): HourRange {
   const end_ms = (Math.floor(now_ms / MINUTE_MS) + 1) * MINUTE_MS;
   return {
     start_time: new Date(end_ms - HOUR_MINUTES * MINUTE_MS).toISOString(),

@@ -1,4 +1,4 @@
-/** Reads of the home of an environment. */
+/** Queries of the home of an environment. */
 import { api } from '../../client/client.ts';
 import { getQuery, postQuery } from '../../client/queries.ts';
 

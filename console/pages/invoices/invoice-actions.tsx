@@ -3,7 +3,7 @@ import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { api, dataFrom, linkTo } from '../../client/client.ts';
+import { api, linkTo, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
@@ -11,7 +11,7 @@ import { useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { isZero } from './decimals.ts';
 import styles from './invoice.module.css';
-import type { Invoice } from './invoice.ts';
+import type { InvoiceRecord } from './invoice.ts';
 import { FinalizeInvoice, SendInvoice, VoidInvoice } from './invoice-dialogues.tsx';
 import { RecordPayment } from './record-payment.tsx';
 import type { InvoiceDialogue } from './routes.ts';
@@ -19,7 +19,7 @@ import { TEXTS } from './texts.ts';
 
 const FROM = '/env/$environment_id/invoices/$invoice_id';
 
-export function InvoiceActions({ invoice }: { invoice: Invoice }): ReactNode {
+export function InvoiceActions({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();
   const queries = useQueryClient();
@@ -30,7 +30,7 @@ export function InvoiceActions({ invoice }: { invoice: Invoice }): ReactNode {
   const refresh = () => invalidate(queries, '/invoices', '/payments', '/creditnotes', '/audit-logs');
   const recompute = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/invoices/{id}/compute', {
           params: { path: { id: invoice.id }, query: { sync: 'true' } },
           body: null,

@@ -1,13 +1,13 @@
 /** Dialogues of an invoice that ask before something is done, and say what it does. */
 import type { ReactNode } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { formatMoney } from '../../figures/format.ts';
 import { defineTexts, useLanguage, useTexts } from '../../texts/texts.ts';
 import { isZero } from './decimals.ts';
-import type { Invoice } from './invoice.ts';
+import type { InvoiceRecord } from './invoice.ts';
 
-export type InvoiceDialogueProps = { invoice: Invoice; onDone: () => Promise<unknown>; onClose: () => void };
+export type InvoiceDialogueProps = { invoice: InvoiceRecord; onDone: () => Promise<unknown>; onClose: () => void };
 
 export function VoidInvoice({ invoice, onDone, onClose }: InvoiceDialogueProps): ReactNode {
   const texts = useTexts(TEXTS);
@@ -23,7 +23,7 @@ export function VoidInvoice({ invoice, onDone, onClose }: InvoiceDialogueProps):
       {...(invoice_number ? { typed: invoice_number } : {})}
       onClose={onClose}
       onConfirm={async () => {
-        await dataFrom(api.POST('/invoices/{id}/void', { params: { path: { id } }, body: null }));
+        await readData(api.POST('/invoices/{id}/void', { params: { path: { id } }, body: null }));
         await onDone();
       }}
     >
@@ -47,7 +47,7 @@ export function FinalizeInvoice({ invoice, onDone, onClose }: InvoiceDialoguePro
       action={texts.finalizeAction}
       onClose={onClose}
       onConfirm={async () => {
-        await dataFrom(api.POST('/invoices/{id}/finalize', { params: { path: { id } } }));
+        await readData(api.POST('/invoices/{id}/finalize', { params: { path: { id } } }));
         await onDone();
       }}
     >
@@ -70,7 +70,7 @@ export function SendInvoice({ invoice, onDone, onClose }: InvoiceDialogueProps):
       action={texts.sendAction}
       onClose={onClose}
       onConfirm={async () => {
-        await dataFrom(api.POST('/invoices/{id}/comms/trigger', { params: { path: { id } } }));
+        await readData(api.POST('/invoices/{id}/comms/trigger', { params: { path: { id } } }));
         await onDone();
       }}
     >

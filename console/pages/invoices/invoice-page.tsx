@@ -14,7 +14,7 @@ import { Moment, Period } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { isZero } from './decimals.ts';
 import styles from './invoice.module.css';
-import type { Invoice } from './invoice.ts';
+import type { InvoiceRecord } from './invoice.ts';
 import { InvoiceActions } from './invoice-actions.tsx';
 import { InvoiceCredits, InvoicePayments } from './invoice-records.tsx';
 import { LineUsage } from './line-usage.tsx';
@@ -34,12 +34,12 @@ export function InvoicePage(): ReactNode {
   const invoice = useGet('/invoices/{id}', { path: { id: invoice_id } });
   return (
     <Loaded query={invoice} record_id={invoice_id} rows={10}>
-      {(shown) => <InvoiceView key={invoice_id} invoice={shown as Invoice} />}
+      {(shown) => <InvoiceView key={invoice_id} invoice={shown as InvoiceRecord} />}
     </Loaded>
   );
 }
 
-function InvoiceView({ invoice }: { invoice: Invoice }): ReactNode {
+function InvoiceView({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const { why, event } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
@@ -76,7 +76,7 @@ function InvoiceView({ invoice }: { invoice: Invoice }): ReactNode {
   );
 }
 
-function InvoiceHead({ invoice, onAsk }: { invoice: Invoice; onAsk: () => void }): ReactNode {
+function InvoiceHead({ invoice, onAsk }: { invoice: InvoiceRecord; onAsk: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
   const { customer, customer_id, period_start, period_end, currency } = invoice;
@@ -118,7 +118,7 @@ function InvoiceHead({ invoice, onAsk }: { invoice: Invoice; onAsk: () => void }
 }
 
 /** Last event of the invoice: computed, finalized or voided. */
-function LastStep({ invoice }: { invoice: Invoice }): ReactNode {
+function LastStep({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const { voided_at, finalized_at, last_computed_at, created_at, recalculated_invoice_id } = invoice;
   if (voided_at)
@@ -155,7 +155,7 @@ function LastStep({ invoice }: { invoice: Invoice }): ReactNode {
   );
 }
 
-function InvoiceFacts({ invoice }: { invoice: Invoice }): ReactNode {
+function InvoiceFacts({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const { id, customer_id, subscription_id, due_date } = invoice;
   return (

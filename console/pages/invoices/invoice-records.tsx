@@ -10,7 +10,7 @@ import { Money } from '../../figures/money.tsx';
 import { Day } from '../../figures/when.tsx';
 import { defineTexts, useLanguage, useTexts } from '../../texts/texts.ts';
 import styles from './invoice.module.css';
-import type { Invoice } from './invoice.ts';
+import type { InvoiceRecord } from './invoice.ts';
 import { TEXTS } from './texts.ts';
 
 const TONES: Record<string, Tone> = {
@@ -29,7 +29,7 @@ function useValueName(): (value: string) => string {
   return (value) => names[value] ?? value.toLowerCase().replaceAll('_', ' ');
 }
 
-export function InvoicePayments({ invoice }: { invoice: Invoice }): ReactNode {
+export function InvoicePayments({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const nameOf = useValueName();
   const payments = usePages('/payments', { query: { destination_id: invoice.id } });
@@ -83,7 +83,7 @@ export function InvoicePayments({ invoice }: { invoice: Invoice }): ReactNode {
   );
 }
 
-export function InvoiceCredits({ invoice }: { invoice: Invoice }): ReactNode {
+export function InvoiceCredits({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const nameOf = useValueName();
   const notes = usePages('/creditnotes', { query: { invoice_id: invoice.id } });

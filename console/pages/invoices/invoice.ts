@@ -2,11 +2,11 @@
 import type { components } from '../../client/openapi.d.ts';
 import { isZero } from './decimals.ts';
 
-export type Invoice = components['schemas']['InvoiceResponse'];
-export type InvoiceLine = NonNullable<Invoice['line_items']>[number];
+export type InvoiceRecord = components['schemas']['InvoiceResponse'];
+export type InvoiceLine = NonNullable<InvoiceRecord['line_items']>[number];
 
 export const INVOICE_FILTERS = ['all', 'draft', 'outstanding', 'overdue', 'paid', 'void'] as const;
-export type InvoiceFilter = (typeof INVOICE_FILTERS)[number];
+export type InvoiceListFilter = (typeof INVOICE_FILTERS)[number];
 
 type InvoiceQuery = {
   invoice_status?: ('DRAFT' | 'FINALIZED' | 'VOIDED')[];
@@ -15,7 +15,7 @@ type InvoiceQuery = {
 };
 
 /** Conditions of the API for a quick filter. */
-export const FILTER_QUERIES: Record<InvoiceFilter, InvoiceQuery> = {
+export const FILTER_QUERIES: Record<InvoiceListFilter, InvoiceQuery> = {
   all: {},
   draft: { invoice_status: ['DRAFT'] },
   outstanding: { invoice_status: ['FINALIZED'], amount_remaining_gt: '0' },
@@ -30,7 +30,7 @@ export type InvoiceState =
     }
   | { readonly kind: 'due' | 'overdue'; readonly days: number };
 
-type InvoiceDates = Pick<Invoice, 'invoice_status' | 'payment_status' | 'amount_remaining' | 'due_date'>;
+type InvoiceDates = Pick<InvoiceRecord, 'invoice_status' | 'payment_status' | 'amount_remaining' | 'due_date'>;
 
 const DAY_MS = 86_400_000;
 

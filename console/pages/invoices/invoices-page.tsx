@@ -18,8 +18,8 @@ import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import {
   FILTER_QUERIES,
   INVOICE_FILTERS,
-  type Invoice,
-  type InvoiceFilter,
+  type InvoiceListFilter,
+  type InvoiceRecord,
   listMonths,
   toMonthBounds,
 } from './invoice.ts';
@@ -42,13 +42,13 @@ export function InvoicesPage(): ReactNode {
   };
   const list = usePages('/invoices', { query: { ...rest, ...FILTER_QUERIES[show], expand: ['customer'] } });
   const isFiltered = show !== 'all' || customer !== undefined || month !== undefined;
-  const open = ({ id }: Invoice, why?: 'total') =>
+  const open = ({ id }: InvoiceRecord, why?: 'total') =>
     void navigate({
       to: '/env/$environment_id/invoices/$invoice_id',
       params: (old) => ({ environment_id: old.environment_id!, invoice_id: id }),
       search: (old) => ({ zone: old.zone, ...(why ? { why } : {}) }),
     });
-  const rows = list.rows as readonly Invoice[];
+  const rows = list.rows as readonly InvoiceRecord[];
   return (
     <>
       <PageHead title={texts.title} actions={<ExportLink />} />
@@ -110,10 +110,10 @@ export function InvoicesPage(): ReactNode {
   );
 }
 
-type FilterTabProps = { filter: InvoiceFilter; isOn: boolean; rest: object };
+type InvoiceTabProps = { filter: InvoiceListFilter; isOn: boolean; rest: object };
 
 /** A quick filter with the number of its invoices. */
-function FilterTab({ filter, isOn, rest }: FilterTabProps): ReactNode {
+function FilterTab({ filter, isOn, rest }: InvoiceTabProps): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
   const count = useGet('/invoices', { query: { ...rest, ...FILTER_QUERIES[filter], limit: 1 } });
@@ -216,8 +216,8 @@ function CustomerPicker(): ReactNode {
 function listColumns(
   texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
   language: Language,
-  open: (invoice: Invoice, why: 'total') => void,
-): Column<Invoice>[] {
+  open: (invoice: InvoiceRecord, why: 'total') => void,
+): Column<InvoiceRecord>[] {
   return [
     {
       key: 'number',

@@ -6,13 +6,13 @@ import { Money, Quantity, WhyButton } from '../../figures/money.tsx';
 import { Period } from '../../figures/when.tsx';
 import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import styles from './invoice.module.css';
-import type { Invoice, InvoiceLine } from './invoice.ts';
+import type { InvoiceLine, InvoiceRecord } from './invoice.ts';
 import { formatLineReason } from './line-reason.ts';
 import { PriceLabel } from './price-label.tsx';
 import { TEXTS } from './texts.ts';
 
 type InvoiceLinesProps = {
-  invoice: Invoice;
+  invoice: InvoiceRecord;
   why: string | undefined;
   onAsk: (why: string) => void;
   /** Heading instead of that of an invoice. */

@@ -7,7 +7,7 @@ import type { InvoiceLine } from './invoice.ts';
 import { TEXTS } from './texts.ts';
 import { POWER_NAMES, toReadablePrice } from './thread/explain-line.ts';
 
-type PriceTerms = {
+type LabelledPrice = {
   billing_model?: string;
   amount?: string | null;
   tier_mode?: string | null;
@@ -18,7 +18,7 @@ type PriceTerms = {
 export function PriceLabel({ line }: { line: InvoiceLine }): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
-  const price = line.computed_from?.price as PriceTerms | null | undefined;
+  const price = line.computed_from?.price as LabelledPrice | null | undefined;
   if (!price) return <Unknown />;
   const { billing_model, tiers, tier_mode, amount, transform_quantity } = price;
   if (billing_model === 'TIERED')

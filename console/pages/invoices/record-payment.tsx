@@ -1,9 +1,9 @@
 /** Records a payment that came in elsewhere, such as a bank transfer. */
 import { Modal, TextInput } from '@mantine/core';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { Button } from '../../components/button.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Money } from '../../figures/money.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
@@ -20,7 +20,7 @@ export function RecordPayment({ invoice, onDone, onClose }: InvoiceDialogueProps
   const [key] = useState(() => crypto.randomUUID());
   const record = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/payments', {
           params: { header: { 'Idempotency-Key': key } },
           body: {
@@ -59,14 +59,14 @@ export function RecordPayment({ invoice, onDone, onClose }: InvoiceDialogueProps
             onValue={setAmount}
             required
             data-autofocus
-            error={fieldError(record, 'amount')}
+            error={findFieldError(record, 'amount')}
           />
           <TextInput
             label={texts.reference}
             description={texts.referenceHint}
             value={reference}
             maxLength={200}
-            error={fieldError(record, 'metadata')}
+            error={findFieldError(record, 'metadata')}
             onChange={({ currentTarget }) => setReference(currentTarget.value)}
           />
           {left !== null && (

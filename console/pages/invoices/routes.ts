@@ -3,10 +3,10 @@ import { getQuery } from '../../client/queries.ts';
 import { getReader } from '../../routing/read-ahead.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
-import { INVOICE_FILTERS, type InvoiceFilter } from './invoice.ts';
+import { INVOICE_FILTERS, type InvoiceListFilter } from './invoice.ts';
 
 /** `month` is that of the start of the period, such as 2026-11; `customer` is an id. */
-export type InvoicesSearch = { show?: Exclude<InvoiceFilter, 'all'>; customer?: string; month?: string };
+export type InvoicesSearch = { show?: Exclude<InvoiceListFilter, 'all'>; customer?: string; month?: string };
 
 const FILTERS = INVOICE_FILTERS.filter((filter) => filter !== 'all');
 

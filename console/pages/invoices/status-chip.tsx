@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { Chip } from '../../components/chip.tsx';
 import type { Tone } from '../../components/tone.ts';
 import { useTexts } from '../../texts/texts.ts';
-import { deriveState, type Invoice, type InvoiceState } from './invoice.ts';
+import { deriveState, type InvoiceRecord, type InvoiceState } from './invoice.ts';
 import { useNow } from './now.ts';
 import { TEXTS } from './texts.ts';
 
@@ -36,7 +36,7 @@ const NAMES = {
 export function InvoiceStatus({
   invoice,
 }: {
-  invoice: Pick<Invoice, 'invoice_status' | 'payment_status' | 'amount_remaining' | 'due_date'>;
+  invoice: Pick<InvoiceRecord, 'invoice_status' | 'payment_status' | 'amount_remaining' | 'due_date'>;
 }): ReactNode {
   const texts = useTexts(TEXTS);
   const state = deriveState(invoice, useNow());

@@ -5,10 +5,10 @@ import { Money, WhyButton } from '../../figures/money.tsx';
 import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import { isZero, negateDecimal } from './decimals.ts';
 import styles from './invoice.module.css';
-import type { Invoice } from './invoice.ts';
+import type { InvoiceRecord } from './invoice.ts';
 import { TEXTS } from './texts.ts';
 
-type InvoiceTotalsProps = { invoice: Invoice; onAsk: () => void };
+type InvoiceTotalsProps = { invoice: InvoiceRecord; onAsk: () => void };
 
 export function InvoiceTotals({ invoice, onAsk }: InvoiceTotalsProps): ReactNode {
   const texts = useTexts(TEXTS);
@@ -41,7 +41,7 @@ export function InvoiceTotals({ invoice, onAsk }: InvoiceTotalsProps): ReactNode
 export type TotalRow = { readonly key: string; readonly label: ReactNode; readonly amount: string };
 
 export function listTotals(
-  invoice: Invoice,
+  invoice: InvoiceRecord,
   texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
   language: Language,
 ): TotalRow[] {

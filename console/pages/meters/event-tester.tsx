@@ -8,7 +8,7 @@ import { Quantity } from '../../figures/money.tsx';
 import { ExactTime } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { addMicrosecond, buildTrial, isCountable, type MeterDraft } from './meter-draft.ts';
-import { newestEventsQuery, trialQuery } from './meter-queries.ts';
+import { buildNewestEventsQuery, buildTrialQuery } from './meter-queries.ts';
 import { METER_TEXTS } from './meter-texts.ts';
 import styles from './meters.module.css';
 
@@ -18,13 +18,13 @@ export function EventTester({ draft, isBroken }: { draft: MeterDraft; isBroken: 
   const texts = useTexts(METER_TEXTS);
   const [tried] = useDebouncedValue(draft, TYPING_MS);
   const event_name = tried.event_name.trim();
-  const newest = useQuery({ ...newestEventsQuery(event_name), enabled: event_name !== '' });
+  const newest = useQuery({ ...buildNewestEventsQuery(event_name), enabled: event_name !== '' });
   const events = newest.data?.events ?? [];
   // Weights depend on the rest of a range, so that a single change of a level counts as itself.
   const alone: MeterDraft = tried.type === 'WEIGHTED_SUM' ? { ...tried, type: 'SUM' } : tried;
   const trials = useQueries({
     queries: events.map(({ timestamp, external_customer_id }) => ({
-      ...trialQuery({
+      ...buildTrialQuery({
         ...buildTrial(alone, { start_time: timestamp, end_time: addMicrosecond(timestamp) }),
         external_customer_id,
       }),

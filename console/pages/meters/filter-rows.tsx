@@ -1,6 +1,7 @@
 /** The filters of a meter: a property and the values that it may have, one filter a row. */
 import { Autocomplete, TagsInput } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { RemoveButton } from '../../components/remove-button.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { FilterDraft } from './meter-draft.ts';
 import { METER_TEXTS } from './meter-texts.ts';
@@ -38,14 +39,10 @@ export function FilterRows({ filters, onFilters, properties, error }: FilterRows
             value={[...values]}
             onChange={(next) => change(at, { values: next })}
           />
-          <button
-            type="button"
-            className={styles.remove}
-            aria-label={texts.removeFilter(at + 1)}
+          <RemoveButton
+            label={texts.removeFilter(at + 1)}
             onClick={() => onFilters(filters.filter((_, index) => index !== at))}
-          >
-            ×
-          </button>
+          />
         </div>
       ))}
       {error && (

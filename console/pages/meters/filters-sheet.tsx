@@ -1,7 +1,7 @@
 /** Replaces the filters of a meter: the one part of it that can change. */
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { ApiError, api, dataFrom } from '../../client/client.ts';
+import { ApiError, api, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { FormFoot, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
@@ -19,7 +19,7 @@ export function FiltersSheet({ meter, onClose }: { meter: MeterRecord; onClose: 
   const properties = useGet('/events/properties', { query: { event_name: meter.event_name, days: '7' } as never });
   const save = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.PUT('/meters/{id}', { params: { path: { id: meter.id } }, body: { filters: listFilters(filters) } }),
       ),
     async () => {

@@ -22,7 +22,7 @@ import { Definition } from './definition.tsx';
 import { FiltersSheet } from './filters-sheet.tsx';
 import { fillDays, findRange } from './meter-draft.ts';
 import { MeterPrices } from './meter-prices.tsx';
-import { type MeterRecord, meterUsageQuery } from './meter-queries.ts';
+import { buildMeterUsageQuery, type MeterRecord } from './meter-queries.ts';
 import { METER_TEXTS } from './meter-texts.ts';
 import styles from './meters.module.css';
 import { METER_DAYS, type MeterSearch } from './routes.ts';
@@ -150,7 +150,7 @@ function MeterUsage({ meter }: { meter: MeterRecord }): ReactNode {
   const navigate = useNavigate({ from: FROM });
   const [now] = useState(() => new Date());
   const range = findRange(now, Number(days));
-  const usage = useQuery(meterUsageQuery(meter.id, range));
+  const usage = useQuery(buildMeterUsageQuery(meter.id, range));
   return (
     <Section
       title={texts.usage}

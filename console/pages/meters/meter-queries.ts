@@ -1,6 +1,6 @@
 /** Reads of the pages of meters that are sent by POST. */
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, asEvents, dataFrom, eventsFrom } from '../../client/client.ts';
+import { api, asEvents, readData, readEvents } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
 import type { buildTrial, TrialRange } from './meter-draft.ts';
 
@@ -8,31 +8,31 @@ export type MeterRecord = GetData<'/meters/{id}'>;
 type TrialBody = ReturnType<typeof buildTrial> & { external_customer_id?: string };
 
 /** The number that events give under a definition which is not saved. */
-export function trialQuery(body: TrialBody) {
+export function buildTrialQuery(body: TrialBody) {
   return queryOptions({
     queryKey: ['/events/usage', body] as const,
-    queryFn: ({ signal }) => dataFrom(api.POST('/events/usage', { body: body as never, signal })),
+    queryFn: ({ signal }) => readData(api.POST('/events/usage', { body: body as never, signal })),
     placeholderData: keepPreviousData,
     staleTime: 60_000,
   });
 }
 
-export function meterUsageQuery(meter_id: string, range: TrialRange) {
+export function buildMeterUsageQuery(meter_id: string, range: TrialRange) {
   const body = { meter_id, window_size: 'DAY' as const, ...range };
   return queryOptions({
     queryKey: ['/events/usage/meter', body] as const,
-    queryFn: ({ signal }) => dataFrom(api.POST('/events/usage/meter', { body, signal })),
+    queryFn: ({ signal }) => readData(api.POST('/events/usage/meter', { body, signal })),
     placeholderData: keepPreviousData,
   });
 }
 
 const TRIED_EVENTS = 5;
 
-export function newestEventsQuery(event_name: string) {
+export function buildNewestEventsQuery(event_name: string) {
   return queryOptions({
     queryKey: ['/events/query', event_name] as const,
     queryFn: ({ signal }) =>
-      eventsFrom(api.POST('/events/query', { body: { event_name, page_size: TRIED_EVENTS }, signal, ...asEvents })),
+      readEvents(api.POST('/events/query', { body: { event_name, page_size: TRIED_EVENTS }, signal, ...asEvents })),
     staleTime: 30_000,
   });
 }

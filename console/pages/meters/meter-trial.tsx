@@ -10,7 +10,7 @@ import { formatCount, formatDay } from '../../figures/format.ts';
 import { Quantity } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { buildCountTrial, buildTrial, fillDays, isCountable, type MeterDraft, type TrialRange } from './meter-draft.ts';
-import { trialQuery } from './meter-queries.ts';
+import { buildTrialQuery } from './meter-queries.ts';
 import { METER_TEXTS } from './meter-texts.ts';
 import styles from './meters.module.css';
 
@@ -28,8 +28,8 @@ type Trial = {
 export function useTrial(draft: MeterDraft, range: TrialRange): Trial {
   const [tried] = useDebouncedValue(draft, TYPING_MS);
   const isReady = isCountable(tried);
-  const trial = useQuery({ ...trialQuery(buildTrial(tried, range)), enabled: isReady });
-  const all = useQuery({ ...trialQuery(buildCountTrial(tried, range)), enabled: isReady });
+  const trial = useQuery({ ...buildTrialQuery(buildTrial(tried, range)), enabled: isReady });
+  const all = useQuery({ ...buildTrialQuery(buildCountTrial(tried, range)), enabled: isReady });
   const data = isReady && !trial.isError ? trial.data : undefined;
   return {
     value: data?.value ?? null,

@@ -3,7 +3,7 @@ import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { ApiError, api, dataFrom } from '../../client/client.ts';
+import { ApiError, api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
@@ -30,7 +30,7 @@ export function NewMeterPage(): ReactNode {
   const [range] = useState(() => findRange(new Date(), TRIAL_DAYS));
   const trial = useTrial(draft, range);
   const create = useDeed(
-    () => dataFrom(api.POST('/meters', { body: buildMeterRequest(draft) as never })),
+    () => readData(api.POST('/meters', { body: buildMeterRequest(draft) as never })),
     async (meter) => {
       await invalidate(queries, '/meters', '/events');
       notifications.show({ message: texts.created(meter.name), closeButtonProps: { 'aria-label': texts.close } });

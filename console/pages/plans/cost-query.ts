@@ -1,6 +1,6 @@
 /** The cost of quantities under a draft, as the service computes it. One request has the chosen quantity and all points of the curve. */
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { buildCostedPrice, type PriceDraft } from './price-draft.ts';
 import { addScale, listCurveQuantities, type PricedQuantity, type PriceScale } from './price-figures.ts';
 
@@ -11,12 +11,12 @@ export function addScaleQuantities(draft: PriceDraft, quantity: string, scale: P
   return [...new Set([...listCurveQuantities(draft, quantity), quantity, addScale(quantity, scale)])];
 }
 
-export function costQuery(draft: PriceDraft, quantities: readonly string[]) {
+export function buildCostQuery(draft: PriceDraft, quantities: readonly string[]) {
   const body = { price: buildCostedPrice(draft), quantities };
   return queryOptions({
     queryKey: ['/prices/cost', body] as const,
     queryFn: async (): Promise<CostAnswer> => {
-      const { items } = await dataFrom(api.POST('/prices/cost', { body: body as never }));
+      const { items } = await readData(api.POST('/prices/cost', { body: body as never }));
       return { quantities, items };
     },
     placeholderData: keepPreviousData,

@@ -2,10 +2,10 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom, formatCurl } from '../../client/client.ts';
+import { api, formatCurl, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { CodeBlock } from '../../components/copy.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { Loaded } from '../../components/states.tsx';
@@ -29,7 +29,7 @@ export function EntitlementForm({ plan_id, onClose }: { plan_id: string; onClose
   const feature = features.data?.items.find(({ id }) => id === feature_id);
   const add = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/entitlements', {
           body: {
             plan_id,
@@ -70,7 +70,7 @@ export function EntitlementForm({ plan_id, onClose }: { plan_id: string; onClose
                 data={items.map(({ id, name }) => ({ value: id, label: name }))}
                 value={feature_id}
                 onChange={setFeature}
-                error={fieldError(add, 'feature_id')}
+                error={findFieldError(add, 'feature_id')}
               />
               {feature?.type === 'metered' && (
                 <>
@@ -78,7 +78,7 @@ export function EntitlementForm({ plan_id, onClose }: { plan_id: string; onClose
                     label={texts.limit}
                     value={limit}
                     onValue={setLimit}
-                    error={fieldError(add, 'usage_limit')}
+                    error={findFieldError(add, 'usage_limit')}
                   />
                   <Select
                     label={texts.reset}
@@ -89,7 +89,7 @@ export function EntitlementForm({ plan_id, onClose }: { plan_id: string; onClose
                     }))}
                     value={reset}
                     onChange={(next) => next && setReset(next)}
-                    error={fieldError(add, 'usage_reset_period')}
+                    error={findFieldError(add, 'usage_reset_period')}
                   />
                 </>
               )}
@@ -99,7 +99,7 @@ export function EntitlementForm({ plan_id, onClose }: { plan_id: string; onClose
                   required
                   value={value}
                   onChange={({ currentTarget }) => setValue(currentTarget.value)}
-                  error={fieldError(add, 'static_value')}
+                  error={findFieldError(add, 'static_value')}
                 />
               )}
               <FormFoot

@@ -2,9 +2,9 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -22,7 +22,7 @@ export function GrantForm({ plan_id, onClose }: { plan_id: string; onClose: () =
   const [expiry, setExpiry] = useState<string>('NEVER');
   const add = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/creditgrants', {
           body: {
             scope: 'PLAN',
@@ -52,14 +52,14 @@ export function GrantForm({ plan_id, onClose }: { plan_id: string; onClose: () =
           required
           value={name}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
-          error={fieldError(add, 'name')}
+          error={findFieldError(add, 'name')}
         />
         <NumberInput
           label={texts.credits}
           required
           value={credits}
           onValue={setCredits}
-          error={fieldError(add, 'credits')}
+          error={findFieldError(add, 'credits')}
         />
         <Select
           label={texts.cadence}
@@ -70,7 +70,7 @@ export function GrantForm({ plan_id, onClose }: { plan_id: string; onClose: () =
           ]}
           value={cadence}
           onChange={(next) => next && setCadence(next)}
-          error={fieldError(add, 'cadence') ?? fieldError(add, 'period')}
+          error={findFieldError(add, 'cadence') ?? findFieldError(add, 'period')}
         />
         <Select
           label={texts.expires}
@@ -81,7 +81,7 @@ export function GrantForm({ plan_id, onClose }: { plan_id: string; onClose: () =
           ]}
           value={expiry}
           onChange={(next) => next && setExpiry(next)}
-          error={fieldError(add, 'expiration_type')}
+          error={findFieldError(add, 'expiration_type')}
         />
         <FormFoot
           needs="creditgrant:write"

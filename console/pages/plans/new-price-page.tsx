@@ -4,7 +4,7 @@ import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { buttonClass } from '../../components/button.tsx';
@@ -37,7 +37,7 @@ export function NewPricePage(): ReactNode {
   const shown = wasTouched || !currency ? draft : { ...draft, currency };
   const publish = useDeed(async (isRolledOut: boolean) => {
     const body = buildPriceRequest(shown, plan_id);
-    const price = await dataFrom(api.POST('/prices', { body: body as never }));
+    const price = await readData(api.POST('/prices', { body: body as never }));
     if (isRolledOut) await startRollOut(queries, plan_id);
     await invalidate(queries, '/plans', '/prices', '/meters');
     notifications.show({

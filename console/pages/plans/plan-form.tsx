@@ -3,9 +3,9 @@ import { Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { PlanRecord } from './plan-queries.ts';
@@ -30,11 +30,11 @@ export function PlanForm({ plan, isCopy = false, onClose }: PlanFormProps): Reac
     () => {
       const body = { name, description: description === '' ? null : description };
       const named = key === '' ? body : { ...body, lookup_key: key };
-      if (!plan) return dataFrom(api.POST('/plans', { body: named }));
+      if (!plan) return readData(api.POST('/plans', { body: named }));
       const params = { path: { id: plan.id } };
       return isCopy
-        ? dataFrom(api.POST('/plans/{id}/clone', { params, body: { ...body, lookup_key: key } }))
-        : dataFrom(api.PUT('/plans/{id}', { params, body: named }));
+        ? readData(api.POST('/plans/{id}/clone', { params, body: { ...body, lookup_key: key } }))
+        : readData(api.PUT('/plans/{id}', { params, body: named }));
     },
     async (saved) => {
       await invalidate(queries, '/plans');
@@ -59,7 +59,7 @@ export function PlanForm({ plan, isCopy = false, onClose }: PlanFormProps): Reac
           label={texts.name}
           required
           value={name}
-          error={fieldError(save, 'name')}
+          error={findFieldError(save, 'name')}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <TextInput
@@ -68,7 +68,7 @@ export function PlanForm({ plan, isCopy = false, onClose }: PlanFormProps): Reac
           required={isCopy}
           classNames={{ input: 'mono' }}
           value={key}
-          error={fieldError(save, 'lookup_key')}
+          error={findFieldError(save, 'lookup_key')}
           onChange={({ currentTarget }) => setKey(currentTarget.value)}
         />
         <Textarea
@@ -76,7 +76,7 @@ export function PlanForm({ plan, isCopy = false, onClose }: PlanFormProps): Reac
           autosize
           minRows={2}
           value={description}
-          error={fieldError(save, 'description')}
+          error={findFieldError(save, 'description')}
           onChange={({ currentTarget }) => setDescription(currentTarget.value)}
         />
         <FormFoot

@@ -1,15 +1,15 @@
 /** A plan: its prices by kind, what it grants, and who subscribes to it. */
-import { Menu } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
-import { Button, buttonClass, primaryButtonClass } from '../../components/button.tsx';
+import { Button, primaryButtonClass } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { CopyId } from '../../components/copy.tsx';
+import { MoreMenu } from '../../components/more-menu.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
@@ -75,26 +75,23 @@ function PlanView({ plan }: { plan: PlanRecord }): ReactNode {
         }
         actions={
           <>
-            <Menu position="bottom-end">
-              <Menu.Target>
-                <button type="button" className={buttonClass}>
-                  {texts.more} <span aria-hidden="true">⌄</span>
-                </button>
-              </Menu.Target>
-              <Menu.Dropdown>
-                <Menu.Item onClick={() => openSheet('record')}>{texts.record}</Menu.Item>
-                {isSold && may('plan') === null && (
-                  <>
-                    <Menu.Item onClick={() => openSheet('edit')}>{texts.edit}</Menu.Item>
-                    <Menu.Item onClick={() => openSheet('copy')}>{texts.copy}</Menu.Item>
-                    <Menu.Item color="var(--bad)" onClick={() => setArchiving(true)}>
-                      {texts.archive}
-                    </Menu.Item>
-                  </>
-                )}
-                {may('plan') !== null && <Menu.Label>{may('plan')}</Menu.Label>}
-              </Menu.Dropdown>
-            </Menu>
+            <MoreMenu
+              actions={[
+                { label: texts.record, onClick: () => openSheet('record') },
+                ...(isSold
+                  ? [
+                      { label: texts.edit, blocked: may('plan'), onClick: () => openSheet('edit') },
+                      { label: texts.copy, blocked: may('plan'), onClick: () => openSheet('copy') },
+                      {
+                        label: texts.archive,
+                        blocked: may('plan'),
+                        isDangerous: true,
+                        onClick: () => setArchiving(true),
+                      },
+                    ]
+                  : []),
+              ]}
+            />
             {isSold && (
               <>
                 <Button blocked={may('plan')} onClick={() => openSheet('roll-out')}>

@@ -9,6 +9,7 @@ import { Confirm } from '../../components/confirm.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { Quantity } from '../../figures/money.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { PlanRecord } from './plan-queries.ts';
@@ -185,12 +186,7 @@ function removeColumn<Row extends { id: string }>(label: string, blocked: string
     width: '96px',
     isFigure: true,
     narrow: 'second' as const,
-    cell: (row: Row) =>
-      blocked === null && (
-        <button type="button" className={styles.linkish} onClick={() => onRemove(row)}>
-          {label}
-        </button>
-      ),
+    cell: (row: Row) => blocked === null && <TextButton onClick={() => onRemove(row)}>{label}</TextButton>,
   };
 }
 

@@ -15,7 +15,7 @@ import { Empty, LoadedRows } from '../../components/states.tsx';
 import { Money, Unknown } from '../../figures/money.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { PlanForm } from './plan-form.tsx';
-import { type PlanRecord, summariesQuery } from './plan-queries.ts';
+import { buildSummariesQuery, type PlanRecord } from './plan-queries.ts';
 import { PLAN_TEXTS, type PlanTexts } from './plan-texts.ts';
 import styles from './plans.module.css';
 import { PriceRate } from './price-rate.tsx';
@@ -38,7 +38,7 @@ export function PlansPage(): ReactNode {
     query: { status: view ?? 'published', expand: 'prices' } as never,
   });
   const rows = plans.rows as unknown as PlanRecord[];
-  const totals = useQuery(summariesQuery(rows.slice(0, SUMMARIES_MAX).map(({ id }) => id)));
+  const totals = useQuery(buildSummariesQuery(rows.slice(0, SUMMARIES_MAX).map(({ id }) => id)));
   const openSheet = (next?: 'new') => void navigate({ search: (old) => ({ ...old, sheet: next }) });
   const create = (
     <Button

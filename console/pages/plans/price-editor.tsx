@@ -5,14 +5,13 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useRef, useState } from 'react';
-import { ApiError } from '../../client/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
-import { NumberInput } from '../../components/number-input.tsx';
+import { findExactError } from '../../components/form.tsx';
 import { Columns, Section } from '../../components/page.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { CostPanel } from './cost-panel.tsx';
-import { addScaleQuantities, costQuery } from './cost-query.ts';
+import { addScaleQuantities, buildCostQuery } from './cost-query.ts';
 import { MeterSelect } from './meter-select.tsx';
 import {
   chooseModel,
@@ -24,17 +23,11 @@ import {
   type PriceModelChoice,
 } from './price-draft.ts';
 import styles from './price-editor.module.css';
-import {
-  chooseScale,
-  indexCosts,
-  listTierTotals,
-  type PriceScale,
-  SCALES,
-  scalePrice,
-  suggestQuantity,
-} from './price-figures.ts';
+import { chooseScale, indexCosts, listTierTotals, type PriceScale, suggestQuantity } from './price-figures.ts';
 import { PriceTerms } from './price-terms.tsx';
 import { PRICE_TEXTS } from './price-texts.ts';
+import { ScaleChoice } from './scale-choice.tsx';
+import { isScaled, SinglePrice } from './single-price.tsx';
 import { TierTable } from './tier-table.tsx';
 
 const TYPING_MS = 250;
@@ -68,7 +61,7 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
   const [priced] = useDebouncedValue(draft, TYPING_MS);
   const isComplete = hasCharge(priced);
   const quantities = addScaleQuantities(priced, quantity, scale);
-  const cost = useQuery({ ...costQuery(priced, quantities), enabled: isComplete });
+  const cost = useQuery({ ...buildCostQuery(priced, quantities), enabled: isComplete });
   const costs = indexCosts(cost.data?.quantities ?? [], cost.data?.items ?? []);
   const errorAt = (field: string) =>
     findFieldError(props.error, field) ?? (isComplete ? findFieldError(cost.error, field) : undefined);
@@ -145,19 +138,7 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
         </Section>
         <Section
           title={isTiered(draft.model) ? texts.tiers : texts.price}
-          end={
-            isScaled(draft.model) && (
-              <span className={styles.scale}>
-                <span className="label">{texts.scale}</span>
-                <Choice
-                  label={texts.scale}
-                  value={String(scale)}
-                  options={SCALES.map((power) => ({ value: String(power), label: texts.scaleName(power) }))}
-                  onValue={(power) => setScale(SCALES.find((each) => String(each) === power) ?? 0)}
-                />
-              </span>
-            )
-          }
+          end={isScaled(draft.model) && <ScaleChoice scale={scale} onScale={setScale} />}
         >
           {isTiered(draft.model) ? (
             <TierTable
@@ -180,68 +161,7 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
   );
 }
 
-/** The price of models without tiers: an amount, and for a package its size. */
-function SinglePrice({
-  draft,
-  onDraft,
-  scale,
-  errorAt,
-  isReadOnly,
-}: Pick<PriceEditorProps, 'draft' | 'onDraft'> & {
-  scale: PriceScale;
-  errorAt: (field: string) => string | undefined;
-  isReadOnly: boolean;
-}): ReactNode {
-  const texts = useTexts(PRICE_TEXTS);
-  const power = draft.model === 'per_unit' ? scale : 0;
-  const label = { flat: texts.amount, package: texts.packagePrice }[draft.model as string] ?? texts.unitPrice;
-  return (
-    <div className={styles.single}>
-      <NumberInput
-        key={power}
-        label={power === 0 ? label : `${texts.price} ${texts.perScale(power)}`}
-        rightSection={<span className="label">{draft.currency.toUpperCase()}</span>}
-        rightSectionWidth={44}
-        readOnly={isReadOnly}
-        value={scalePrice(draft.amount, power)}
-        onValue={(amount) => onDraft({ ...draft, amount: scalePrice(amount, -power) })}
-        error={errorAt('amount')}
-      />
-      {draft.model === 'package' && (
-        <>
-          <NumberInput
-            label={texts.packageSize}
-            readOnly={isReadOnly}
-            value={draft.divide_by}
-            onValue={(divide_by) => onDraft({ ...draft, divide_by })}
-            error={errorAt('transform_quantity.divide_by') ?? errorAt('transform_quantity')}
-          />
-          <div>
-            <div className={styles.fieldLabel}>{texts.partial}</div>
-            <Choice
-              label={texts.partial}
-              value={draft.round}
-              options={[
-                { value: 'up', label: texts.roundUp },
-                { value: 'down', label: texts.roundDown },
-              ]}
-              onValue={(round) => onDraft({ ...draft, round })}
-            />
-          </div>
-        </>
-      )}
-    </div>
-  );
-}
-
-/** Prices of a unit may be shown per thousand or million; a flat amount and a package are what they are. */
-function isScaled(model: PriceModelChoice): boolean {
-  return isTiered(model) || model === 'per_unit';
-}
-
 /** The message for a field of the draft. A cost names it as a part of its `price`. */
 function findFieldError(error: Error | null, field: string): string | undefined {
-  if (!(error instanceof ApiError) || error.field === null) return undefined;
-  const named = error.field.replace(/^price\./, '');
-  return named === field ? error.message.replace(`${error.field}: `, '') : undefined;
+  return findExactError(error, field) ?? findExactError(error, `price.${field}`);
 }

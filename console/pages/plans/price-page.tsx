@@ -3,7 +3,7 @@ import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
@@ -59,7 +59,7 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
   const openSheet = (next?: 'record') =>
     void navigate({ search: (old) => ({ ...old, sheet: next }), resetScroll: false });
   const publish = useDeed(async (isRolledOut: boolean) => {
-    await dataFrom(
+    await readData(
       api.PUT('/prices/{id}', { params: { path: { id: price.id } }, body: buildPriceChange(draft, price) as never }),
     );
     if (isRolledOut) await startRollOut(queries, plan_id);

@@ -1,6 +1,7 @@
 /** The tiers of a price as a table that is filled like a spreadsheet: Enter and the arrow keys change the row, a pasted table replaces all. */
 import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useRef, useState } from 'react';
 import { NumberInput } from '../../components/number-input.tsx';
+import { RemoveButton } from '../../components/remove-button.tsx';
 import { Money, Quantity, Unknown } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { isTable, parseTiers } from './parse-tiers.ts';
@@ -104,9 +105,7 @@ export function TierTable(props: TierTableProps): ReactNode {
                 </td>
                 <td className={styles.remove}>
                   {tiers.length > 1 && !isReadOnly && (
-                    <button type="button" aria-label={texts.removeTier(at + 1)} onClick={() => removeTier(at)}>
-                      ×
-                    </button>
+                    <RemoveButton label={texts.removeTier(at + 1)} onClick={() => removeTier(at)} />
                   )}
                 </td>
               </tr>

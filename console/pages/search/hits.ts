@@ -1,10 +1,10 @@
 /** Records that the search finds, in groups, and the paths of their pages. */
 import type { components } from '../../client/openapi.d.ts';
 
-export type SearchHit = components['schemas']['SearchItem'];
-export type HitKind = SearchHit['kind'];
+export type FoundItem = components['schemas']['SearchItem'];
+export type HitKind = FoundItem['kind'];
 /** A record as the list of recent ones stores it. */
-export type RecordRef = Pick<SearchHit, 'kind' | 'id' | 'title' | 'subtitle' | 'customer_id'>;
+export type RecordRef = Pick<FoundItem, 'kind' | 'id' | 'title' | 'subtitle' | 'customer_id'>;
 
 /** Kinds that have a page, or lead to the page of another record. They are shown in this order. */
 export const HIT_KINDS = [
@@ -22,10 +22,10 @@ export const HIT_KINDS = [
 ] as const satisfies readonly HitKind[];
 export type ShownKind = (typeof HIT_KINDS)[number];
 
-export type HitGroup = { readonly kind: ShownKind; readonly hits: readonly SearchHit[] };
+export type HitGroup = { readonly kind: ShownKind; readonly hits: readonly FoundItem[] };
 
 /** Groups hits by kind. The kind of the best hit comes first, the others follow in their order. */
-export function groupHits(hits: readonly SearchHit[]): HitGroup[] {
+export function groupHits(hits: readonly FoundItem[]): HitGroup[] {
   const best = hits[0]?.kind;
   const kinds = [...HIT_KINDS].sort((left, right) => Number(right === best) - Number(left === best));
   return kinds

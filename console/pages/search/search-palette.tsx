@@ -13,7 +13,7 @@ import { useSession } from '../../client/session.ts';
 import { Chip } from '../../components/chip.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { filterActions, isNamed, type PaletteAction } from './actions.ts';
-import { groupHits, HIT_KINDS, type RecordRef, type SearchHit, type ShownKind } from './hits.ts';
+import { type FoundItem, groupHits, HIT_KINDS, type RecordRef, type ShownKind } from './hits.ts';
 import { useOpenPath, usePaletteActions } from './palette-actions.ts';
 import { loadRecent, saveRecent } from './recent.ts';
 import { findRecordPath } from './record-path.ts';
@@ -194,7 +194,7 @@ function OptionRow({ id, option, isActive, onPoint, onRun }: OptionRowProps): Re
   );
 }
 
-type SearchResults = { hits: readonly SearchHit[]; isPending: boolean; error: Error | null };
+type SearchResults = { hits: readonly FoundItem[]; isPending: boolean; error: Error | null };
 
 function searchQuery(q: string) {
   return getQuery('/search', { query: { q, kinds: [...HIT_KINDS], limit: RESULTS_MAX } });
@@ -218,7 +218,7 @@ function useSearchResults(text: string): SearchResults {
 }
 
 /** Options in the order of the list: an action that is named, records, other actions; without a text the recent ones. */
-function useOptionGroups(onClose: () => void): (text: string, hits: readonly SearchHit[]) => OptionGroup[] {
+function useOptionGroups(onClose: () => void): (text: string, hits: readonly FoundItem[]) => OptionGroup[] {
   const texts = useTexts(TEXTS);
   const { environment_id } = useParams({ from: '/env/$environment_id' });
   const scope = `${useSession().session.id}.${environment_id}`;
@@ -230,7 +230,7 @@ function useOptionGroups(onClose: () => void): (text: string, hits: readonly Sea
     onClose();
     void findRecordPath(record).then(openPath);
   };
-  const toOption = (record: RecordRef & Partial<SearchHit>, isRecent = false): Option => ({
+  const toOption = (record: RecordRef & Partial<FoundItem>, isRecent = false): Option => ({
     key: `${record.kind}-${record.id}`,
     title: record.title,
     subtitle: isRecent
@@ -279,7 +279,7 @@ type SearchTexts = ReturnType<typeof useTexts<typeof TEXTS.en>>;
 
 /** The field that was found, where the title does not show it. */
 function toMatchedWord(
-  { matched, title, id, subtitle }: RecordRef & Partial<SearchHit>,
+  { matched, title, id, subtitle }: RecordRef & Partial<FoundItem>,
   texts: SearchTexts,
 ): string | null {
   switch (matched) {

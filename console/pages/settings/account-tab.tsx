@@ -7,7 +7,7 @@ import { api } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { useSession } from '../../client/session.ts';
 import { CopyId } from '../../components/copy.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { Facts, Section, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -73,7 +73,7 @@ function NameForm({ name }: { name: string }): ReactNode {
         description={texts.nameHint}
         autoComplete="name"
         value={text}
-        error={fieldError(save, 'name')}
+        error={findFieldError(save, 'name')}
         onChange={({ currentTarget }) => setText(currentTarget.value)}
       />
       <FormFoot
@@ -126,7 +126,7 @@ function SignInForm({ me: { email } }: { me: Me }): ReactNode {
               autoComplete="username"
               required
               value={draft.email}
-              error={fieldError(save, 'email')}
+              error={findFieldError(save, 'email')}
               onChange={({ currentTarget }) => setDraft({ ...draft, email: currentTarget.value })}
             />
           ) : (
@@ -136,7 +136,7 @@ function SignInForm({ me: { email } }: { me: Me }): ReactNode {
               required
               visibilityToggleButtonProps={{ 'aria-label': texts.showPassword }}
               value={draft.current}
-              error={fieldError(save, 'current_password')}
+              error={findFieldError(save, 'current_password')}
               onChange={({ currentTarget }) => setDraft({ ...draft, current: currentTarget.value })}
             />
           )}
@@ -147,7 +147,7 @@ function SignInForm({ me: { email } }: { me: Me }): ReactNode {
             required
             visibilityToggleButtonProps={{ 'aria-label': texts.showPassword }}
             value={draft.password}
-            error={fieldError(save, 'password')}
+            error={findFieldError(save, 'password')}
             onChange={({ currentTarget }) => setDraft({ ...draft, password: currentTarget.value })}
           />
           <FormFoot

@@ -9,7 +9,7 @@ import { ApiError, api } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { useSession } from '../../client/session.ts';
 import { Choice } from '../../components/choice.tsx';
-import { fieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError, useDeed } from '../../components/form.tsx';
 import { Columns, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -135,14 +135,18 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
           </div>
           <div className={styles.part}>
             <h2>{texts.documents}</h2>
-            <LogoInput logo={draft.logo} error={fieldError(save, 'value.logo')} onLogo={(logo) => change({ logo })} />
+            <LogoInput
+              logo={draft.logo}
+              error={findFieldError(save, 'value.logo')}
+              onLogo={(logo) => change({ logo })}
+            />
             <div className={styles.pair}>
               <ColorInput
                 label={texts.colour}
                 format="hex"
                 eyeDropperButtonProps={{ 'aria-label': texts.pickColour }}
                 value={draft.color}
-                error={fieldError(save, 'value.color')}
+                error={findFieldError(save, 'value.color')}
                 onChange={(color) => change({ color })}
               />
               <Select
@@ -171,7 +175,7 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
               autosize
               minRows={2}
               value={draft.payment_instructions}
-              error={fieldError(save, 'value.payment_instructions')}
+              error={findFieldError(save, 'value.payment_instructions')}
               onChange={({ currentTarget }) => change({ payment_instructions: currentTarget.value })}
             />
             <Textarea
@@ -179,7 +183,7 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
               autosize
               minRows={2}
               value={draft.notes}
-              error={fieldError(save, 'value.notes')}
+              error={findFieldError(save, 'value.notes')}
               onChange={({ currentTarget }) => change({ notes: currentTarget.value })}
             />
           </div>

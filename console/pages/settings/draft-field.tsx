@@ -5,7 +5,7 @@ import { useTexts } from '../../texts/texts.ts';
 import { COMPANY_TEXTS } from './company-texts.ts';
 import { type CompanyDraft, findDraftField } from './setting-records.ts';
 
-type TextField = {
+type DraftTextField = {
   [Field in keyof CompanyDraft]: CompanyDraft[Field] extends string
     ? string extends CompanyDraft[Field]
       ? Field
@@ -18,7 +18,7 @@ export type DraftProps = {
   onChange: (fields: Partial<CompanyDraft>) => void;
 };
 
-const AUTO_COMPLETE: Partial<Record<TextField, string>> = {
+const AUTO_COMPLETE: Partial<Record<DraftTextField, string>> = {
   name: 'organization',
   address_line1: 'address-line1',
   address_line2: 'address-line2',
@@ -39,7 +39,7 @@ export function DraftField({
   isRequired = false,
   isLong = false,
 }: DraftProps & {
-  field: Exclude<TextField, 'color' | 'language' | 'payment_instructions' | 'notes'>;
+  field: Exclude<DraftTextField, 'color' | 'language' | 'payment_instructions' | 'notes'>;
   isRequired?: boolean;
   isLong?: boolean;
 }): ReactNode {

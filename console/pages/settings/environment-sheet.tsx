@@ -3,12 +3,12 @@ import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useParams } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Choice } from '../../components/choice.tsx';
 import { CopyId } from '../../components/copy.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -37,7 +37,7 @@ function NewEnvironment({ onClose }: { onClose: () => void }): ReactNode {
   const [name, setName] = useState('');
   const [type, setType] = useState<EnvironmentType>('development');
   const create = useDeed(
-    () => dataFrom(api.POST('/environments', { body: { name, type } })),
+    () => readData(api.POST('/environments', { body: { name, type } })),
     async () => {
       await invalidate(queries, '/environments', '/auth/session');
       onClose();
@@ -54,7 +54,7 @@ function NewEnvironment({ onClose }: { onClose: () => void }): ReactNode {
           label={texts.name}
           required
           value={name}
-          error={fieldError(create, 'name')}
+          error={findFieldError(create, 'name')}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <TypeChoice type={type} onType={setType} />
@@ -116,7 +116,7 @@ function Rename({
           description={texts.typeStays(texts[environment.type])}
           required
           value={name}
-          error={fieldError(rename, 'name')}
+          error={findFieldError(rename, 'name')}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <FormFoot
@@ -145,7 +145,7 @@ function CopyCatalogue({ onClose }: { onClose: () => void }): ReactNode {
   const source = environments.find(({ id }) => id === environment_id)?.name ?? environment_id;
   const copy = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/environments/{id}/clone', {
           params: { path: { id: environment_id } },
           body: target === NEW ? { name, type } : { target_environment_id: target },
@@ -165,7 +165,7 @@ function CopyCatalogue({ onClose }: { onClose: () => void }): ReactNode {
           label={texts.target}
           allowDeselect={false}
           value={target}
-          error={fieldError(copy, 'target_environment_id')}
+          error={findFieldError(copy, 'target_environment_id')}
           onChange={(value) => setTarget(value ?? NEW)}
           data={[
             { value: NEW, label: texts.newTarget },
@@ -180,7 +180,7 @@ function CopyCatalogue({ onClose }: { onClose: () => void }): ReactNode {
               label={texts.name}
               required
               value={name}
-              error={fieldError(copy, 'name')}
+              error={findFieldError(copy, 'name')}
               onChange={({ currentTarget }) => setName(currentTarget.value)}
             />
             <TypeChoice type={type} onType={setType} />

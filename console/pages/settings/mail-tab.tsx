@@ -2,7 +2,7 @@
 import { Switch, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { fieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError, useDeed } from '../../components/form.tsx';
 import { Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
@@ -59,7 +59,7 @@ function MailForm({ config }: { config: MailConfig }): ReactNode {
               label={texts.replyTo}
               description={texts.replyHint}
               value={draft.reply_to}
-              error={fieldError(save, 'value.reply_to')}
+              error={findFieldError(save, 'value.reply_to')}
               onChange={({ currentTarget }) => change({ reply_to: currentTarget.value })}
             />
             <Textarea
@@ -68,7 +68,7 @@ function MailForm({ config }: { config: MailConfig }): ReactNode {
               autosize
               minRows={2}
               value={draft.bcc}
-              error={fieldError(save, 'value.bcc')}
+              error={findFieldError(save, 'value.bcc')}
               onChange={({ currentTarget }) => change({ bcc: currentTarget.value })}
             />
           </div>

@@ -2,7 +2,7 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { fieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError, useDeed } from '../../components/form.tsx';
 import { Columns, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
@@ -51,7 +51,7 @@ function NumberingForm({ config }: { config: InvoiceConfig }): ReactNode {
       description={texts.hints(field)}
       value={draft[field]}
       inputMode={isNumber ? 'numeric' : 'text'}
-      error={fieldError(save, `value.${field}`)}
+      error={findFieldError(save, `value.${field}`)}
       onChange={({ currentTarget }) => change(field, currentTarget.value)}
     />
   );
@@ -81,7 +81,7 @@ function NumberingForm({ config }: { config: InvoiceConfig }): ReactNode {
                 allowDeselect={false}
                 value={draft.format}
                 data={[...FORMATS]}
-                error={fieldError(save, 'value.format')}
+                error={findFieldError(save, 'value.format')}
                 onChange={(value) => change('format', value ?? draft.format)}
               />
               {input('timezone')}

@@ -1,6 +1,6 @@
 /** Shows the PDF of a sample invoice under settings that are not saved, in a tab of its own: a page of the console has no frames. */
 import { type ReactNode, useEffect, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { Button } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
@@ -13,7 +13,7 @@ export function PreviewPdf({ body }: { body: PreviewBody }): ReactNode {
   const texts = useTexts(TEXTS);
   const [made, setMade] = useState<{ address: string; of: string } | null>(null);
   const preview = useDeed(
-    async () => dataFrom(api.POST('/invoices/preview/pdf', { body, parseAs: 'blob' })) as Promise<unknown>,
+    async () => readData(api.POST('/invoices/preview/pdf', { body, parseAs: 'blob' })) as Promise<unknown>,
     (pdf) => {
       const address = URL.createObjectURL(pdf as Blob);
       setMade({ address, of: JSON.stringify(body) });

@@ -4,11 +4,11 @@ import { api } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { getQuery, invalidate } from '../../client/queries.ts';
 
-export type SettingKey = components['schemas']['SettingResponse']['key'];
+export type SettingName = components['schemas']['SettingResponse']['key'];
 type SettingRecord = components['schemas']['SettingResponse'];
 
 /** The value has the shape of its key (docs/rules/records.md, "Settings"). */
-export function useSetting<Value extends object>(key: SettingKey): UseQueryResult<Value> {
+export function useSetting<Value extends object>(key: SettingName): UseQueryResult<Value> {
   return useQuery({
     ...getQuery('/settings/{key}', { path: { key } }),
     select: (setting: unknown) => (setting as SettingRecord).value as Value,
@@ -16,7 +16,7 @@ export function useSetting<Value extends object>(key: SettingKey): UseQueryResul
 }
 
 /** Sent fields change; null restores the default of a field. */
-export async function saveSetting(queries: QueryClient, key: SettingKey, value: object): Promise<void> {
+export async function saveSetting(queries: QueryClient, key: SettingName, value: object): Promise<void> {
   await api.PUT('/settings/{key}', { params: { path: { key } }, body: { value: value as Record<string, unknown> } });
   await invalidate(queries, '/settings');
 }

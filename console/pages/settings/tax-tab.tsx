@@ -3,7 +3,7 @@ import { Select, Switch, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
@@ -12,7 +12,7 @@ import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
 import { CopyId } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Facts, Section, Sheet } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
@@ -25,7 +25,7 @@ import styles from './settings.module.css';
 import type { SheetProps, TabProps } from './tab-props.ts';
 import { TAX_TEXTS } from './tax-texts.ts';
 
-type TaxRate = components['schemas']['TaxRateResponse'];
+type TaxRateRecord = components['schemas']['TaxRateResponse'];
 type TaxOrder = { taxes_before_credits: boolean };
 const RATES_MAX = 200;
 const ratesQuery = { query: { limit: RATES_MAX } };
@@ -49,7 +49,7 @@ export function TaxTab({ openSheet }: TabProps): ReactNode {
     </Button>
   );
   const everywhere = new Set(attached.data?.items.map(({ tax_rate_id }) => tax_rate_id));
-  const columns: Column<TaxRate>[] = [
+  const columns: Column<TaxRateRecord>[] = [
     {
       key: 'name',
       header: texts.name,
@@ -124,7 +124,7 @@ function OrderSwitch({ config }: { config: TaxOrder }): ReactNode {
   );
 }
 
-function formatRate(rate: TaxRate, language: 'en' | 'de'): string {
+function formatRate(rate: TaxRateRecord, language: 'en' | 'de'): string {
   const { percentage_value, fixed_value } = rate;
   if (percentage_value !== null) return `${formatQuantity(language, percentage_value)} %`;
   return fixed_value === null ? '–' : formatQuantity(language, fixed_value);
@@ -137,7 +137,7 @@ export function TaxRateSheet({ sheet, id, onClose }: SheetProps): ReactNode {
   return <NewRate onClose={onClose} />;
 }
 
-function OpenRate({ rate, onClose }: { rate: TaxRate; onClose: () => void }): ReactNode {
+function OpenRate({ rate, onClose }: { rate: TaxRateRecord; onClose: () => void }): ReactNode {
   const texts = useTexts(TAX_TEXTS);
   const language = useLanguage();
   const session = useSession();
@@ -230,7 +230,7 @@ function NewRate({ onClose }: { onClose: () => void }): ReactNode {
   const create = useDeed(
     async () => {
       const kind = type === 'percentage' ? { percentage_value: value } : { fixed_value: value };
-      const rate = await dataFrom(
+      const rate = await readData(
         api.POST('/taxes/rates', { body: { name, code, tax_rate_type: type, tax_behavior: behavior, ...kind } }),
       );
       if (isEverywhere)
@@ -255,7 +255,7 @@ function NewRate({ onClose }: { onClose: () => void }): ReactNode {
           placeholder="VAT"
           required
           value={name}
-          error={fieldError(create, 'name')}
+          error={findFieldError(create, 'name')}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <TextInput
@@ -264,7 +264,7 @@ function NewRate({ onClose }: { onClose: () => void }): ReactNode {
           placeholder="vat_de"
           required
           value={code}
-          error={fieldError(create, 'code')}
+          error={findFieldError(create, 'code')}
           onChange={({ currentTarget }) => setCode(currentTarget.value)}
         />
         <Choice
@@ -281,7 +281,7 @@ function NewRate({ onClose }: { onClose: () => void }): ReactNode {
           required
           value={value}
           unit={type === 'percentage' ? '%' : ''}
-          error={fieldError(create, field)}
+          error={findFieldError(create, field)}
           onValue={setValue}
         />
         <Select

@@ -3,7 +3,7 @@ import { Checkbox, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { invalidate, postQuery, useGet } from '../../client/queries.ts';
 import { useSession } from '../../client/session.ts';
@@ -12,7 +12,7 @@ import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
 import { CodeBlock, CopyId } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { Facts } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
@@ -145,7 +145,7 @@ function NewMember({ onClose }: { onClose: () => void }): ReactNode {
   const [roles, setRoles] = useState<string[]>([]);
   const add = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/users', {
           body: { type, name: name.trim() === '' ? null : name, roles, ...(type === 'user' ? { email } : {}) },
         }),
@@ -196,7 +196,7 @@ function NewMember({ onClose }: { onClose: () => void }): ReactNode {
           label={texts.name}
           value={name}
           autoComplete="off"
-          error={fieldError(add, 'name')}
+          error={findFieldError(add, 'name')}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         {type === 'user' && (
@@ -206,11 +206,11 @@ function NewMember({ onClose }: { onClose: () => void }): ReactNode {
             required
             autoComplete="off"
             value={email}
-            error={fieldError(add, 'email')}
+            error={findFieldError(add, 'email')}
             onChange={({ currentTarget }) => setEmail(currentTarget.value)}
           />
         )}
-        <RolesInput type={type} value={roles} error={fieldError(add, 'roles')} onValue={setRoles} />
+        <RolesInput type={type} value={roles} error={findFieldError(add, 'roles')} onValue={setRoles} />
         <FormFoot
           needs="user:write"
           deed={add}
@@ -270,7 +270,7 @@ function OpenMember({ member, onClose }: { member: Member; onClose: () => void }
         </p>
       )}
       <form className={styles.form} onSubmit={submit} aria-label={texts.roles}>
-        <RolesInput type={member.type} value={roles} error={fieldError(save, 'roles')} onValue={setRoles} />
+        <RolesInput type={member.type} value={roles} error={findFieldError(save, 'roles')} onValue={setRoles} />
         <FormFoot
           needs="user:write"
           deed={save}

@@ -5,7 +5,8 @@ import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { API_BASE, readError } from '../../client/client.ts';
 import { createSession } from '../../client/session.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { Mark } from '../../shell/mark.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
 import styles from './sign-in.module.css';
@@ -55,7 +56,7 @@ export function SignInPage(): ReactNode {
             value={company}
             required
             autoComplete="organization"
-            error={fieldError(signIn, 'tenant_name')}
+            error={findFieldError(signIn, 'tenant_name')}
             onChange={({ currentTarget }) => setCompany(currentTarget.value)}
           />
         )}
@@ -65,7 +66,7 @@ export function SignInPage(): ReactNode {
           value={email}
           required
           autoComplete="username"
-          error={fieldError(signIn, 'email')}
+          error={findFieldError(signIn, 'email')}
           onChange={({ currentTarget }) => setEmail(currentTarget.value)}
         />
         <PasswordInput
@@ -73,7 +74,7 @@ export function SignInPage(): ReactNode {
           value={password}
           required
           autoComplete={isNew ? 'new-password' : 'current-password'}
-          error={fieldError(signIn, 'password')}
+          error={findFieldError(signIn, 'password')}
           onChange={({ currentTarget }) => setPassword(currentTarget.value)}
           visibilityToggleButtonProps={{ 'aria-label': texts.showPassword }}
         />
@@ -84,9 +85,7 @@ export function SignInPage(): ReactNode {
           action={isNew ? texts.create : texts.signIn}
         />
         {options.data?.sign_up_open && (
-          <button type="button" className={styles.other} onClick={() => setNew(!isNew)}>
-            {isNew ? texts.haveAccount : texts.noAccount}
-          </button>
+          <TextButton onClick={() => setNew(!isNew)}>{isNew ? texts.haveAccount : texts.noAccount}</TextButton>
         )}
       </form>
     </main>

@@ -1,31 +1,29 @@
 /** Attaches an add-on, or detaches one, after showing the cost. */
 import { Select } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
-import { invalidate, useGet } from '../../client/queries.ts';
-import { fieldError, useDeed } from '../../components/form.tsx';
+import { useGet } from '../../client/queries.ts';
+import { findFieldError } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { ChangeInvoice, ChangeSheet, useCostPreview } from './change-cost.tsx';
+import { ChangeInvoice, ChangeSheet, useChange, useCostPreview } from './change-cost.tsx';
 import { CHANGE_TEXTS } from './change-texts.ts';
 import { Radios } from './radios.tsx';
-import type { Subscription } from './subscription.ts';
+import type { SubscriptionRecord } from './subscription.ts';
 
 type AddonSheetProps = {
-  subscription: Subscription;
+  subscription: SubscriptionRecord;
   /** The association that is detached; undefined attaches an add-on. */
   association_id: string | undefined;
   onClose: () => void;
 };
-type Modification = components['schemas']['ExecuteSubscriptionModifyRequest'];
+type AddonChangeBody = components['schemas']['ExecuteSubscriptionModifyRequest'];
 
 const LIST_MAX = 200;
 
 export function AddonSheet({ subscription, association_id, onClose }: AddonSheetProps): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
-  const queries = useQueryClient();
   const [addon_id, setAddon] = useState('');
   const [quantity, setQuantity] = useState('1');
   const [proration_behavior, setProration] = useState<'create_prorations' | 'none'>('create_prorations');
@@ -33,19 +31,15 @@ export function AddonSheet({ subscription, association_id, onClose }: AddonSheet
   const { id } = subscription;
   const body = buildModification({ association_id, addon_id, quantity, proration_behavior });
   const params = { path: { id } };
-  const preview = useCostPreview<components['schemas']['SubscriptionModifyResponse'], Modification>(
+  const preview = useCostPreview<components['schemas']['SubscriptionModifyResponse'], AddonChangeBody>(
     '/subscriptions/{id}/modify/preview',
     id,
     body,
     (change) => api.POST('/subscriptions/{id}/modify/preview', { params, body: change }),
   );
-  const deed = useDeed(
-    () => dataFrom(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
-    async () => {
-      // The sheet closes first: another one may be opened while the page is read again.
-      onClose();
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
-    },
+  const deed = useChange(
+    () => readData(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
+    onClose,
   );
   const isAttaching = association_id === undefined;
   return (
@@ -55,7 +49,7 @@ export function AddonSheet({ subscription, association_id, onClose }: AddonSheet
       preview={preview}
       isComplete={body !== null}
       incomplete={texts.choose}
-      deed={{ ...deed, mutate: () => deed.mutate(undefined) }}
+      deed={deed}
       action={isAttaching ? texts.attachNow : texts.detachNow}
       onClose={onClose}
       form={
@@ -69,7 +63,7 @@ export function AddonSheet({ subscription, association_id, onClose }: AddonSheet
                 value={addon_id === '' ? null : addon_id}
                 data={(addons.data?.items ?? []).map(({ id: value, name }) => ({ value, label: name }))}
                 nothingFoundMessage={texts.noAddon}
-                error={fieldError(preview, 'addon_params')}
+                error={findFieldError(preview, 'addon_params')}
                 onChange={(value) => setAddon(value ?? '')}
               />
               <NumberInput label={texts.quantity} value={quantity} onValue={setQuantity} />
@@ -102,7 +96,7 @@ function buildModification({
   addon_id: string;
   quantity: string;
   proration_behavior: 'create_prorations' | 'none';
-}): Modification | null {
+}): AddonChangeBody | null {
   if (association_id !== undefined)
     return {
       type: 'addon',

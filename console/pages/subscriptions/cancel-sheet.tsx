@@ -1,12 +1,10 @@
 /** Cancels a subscription now, at the end of its period or on a day, after showing the last invoice and the credits. */
 import { TextInput } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
-import { invalidate } from '../../client/queries.ts';
 import { Choice } from '../../components/choice.tsx';
-import { fieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError } from '../../components/form.tsx';
 import { Facts } from '../../components/page.tsx';
 import { type SumRow, WrittenSum } from '../../components/thread.tsx';
 import { formatMoney } from '../../figures/format.ts';
@@ -14,22 +12,21 @@ import { Money } from '../../figures/money.tsx';
 import { Moment } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { isZero, negateDecimal } from '../invoices/decimals.ts';
-import type { Invoice } from '../invoices/invoice.ts';
-import { ChangeSheet, useCostPreview } from './change-cost.tsx';
+import type { InvoiceRecord } from '../invoices/invoice.ts';
+import { ChangeSheet, useChange, useCostPreview } from './change-cost.tsx';
 import { CHANGE_TEXTS } from './change-texts.ts';
 import { Radios } from './radios.tsx';
-import { numberLines, type Subscription } from './subscription.ts';
+import { numberLines, type SubscriptionRecord } from './subscription.ts';
 import styles from './subscriptions.module.css';
 import { WrittenInvoice } from './written-invoice.tsx';
 
-type Cancellation = components['schemas']['CancelSubscriptionRequest'];
+type CancellationBody = components['schemas']['CancelSubscriptionRequest'];
 type CancellationCost = components['schemas']['PreviewCancellationResponse'];
-type CancelSheetProps = { subscription: Subscription; onClose: () => void };
+type CancelSheetProps = { subscription: SubscriptionRecord; onClose: () => void };
 
 export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
-  const queries = useQueryClient();
-  const [cancellation_type, setType] = useState<Cancellation['cancellation_type']>('end_of_period');
+  const [cancellation_type, setType] = useState<CancellationBody['cancellation_type']>('end_of_period');
   const [day, setDay] = useState('');
   const [policy, setPolicy] = useState<'generate_invoice' | 'skip'>('generate_invoice');
   const [proration_behavior, setProration] = useState<'create_prorations' | 'none'>('create_prorations');
@@ -37,7 +34,7 @@ export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactN
   const { id, currency } = subscription;
   const isNow = cancellation_type === 'immediate';
   const isOnDay = cancellation_type === 'scheduled_date';
-  const body: Cancellation | null =
+  const body: CancellationBody | null =
     isOnDay && day === ''
       ? null
       : {
@@ -47,22 +44,18 @@ export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactN
           ...(cancellation_type === 'end_of_period' ? {} : { proration_behavior }),
         };
   const params = { path: { id } };
-  const preview = useCostPreview<CancellationCost, Cancellation>(
+  const preview = useCostPreview<CancellationCost, CancellationBody>(
     '/subscriptions/{id}/cancel/preview',
     id,
     body,
     (cancellation) => api.POST('/subscriptions/{id}/cancel/preview', { params, body: cancellation }),
   );
-  const deed = useDeed(
+  const deed = useChange(
     () =>
-      dataFrom(
+      readData(
         api.POST('/subscriptions/{id}/cancel', { params, body: { ...body!, ...(reason === '' ? {} : { reason }) } }),
       ),
-    async () => {
-      // The sheet closes first: another one may be opened while the page is read again.
-      onClose();
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
-    },
+    onClose,
   );
   return (
     <ChangeSheet
@@ -71,7 +64,7 @@ export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactN
       preview={preview}
       isComplete={body !== null}
       incomplete={texts.choose}
-      deed={{ ...deed, mutate: () => deed.mutate(undefined) }}
+      deed={deed}
       action={isNow ? texts.cancelNow : texts.scheduleCancel}
       onClose={onClose}
       form={
@@ -96,7 +89,7 @@ export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactN
               description="00:00 UTC"
               required
               value={day}
-              error={fieldError(preview, 'cancel_at')}
+              error={findFieldError(preview, 'cancel_at')}
               onChange={({ currentTarget }) => setDay(currentTarget.value)}
             />
           )}
@@ -157,7 +150,7 @@ function CancellationPreview({ cost, currency }: { cost: CancellationCost; curre
       <Facts facts={[{ label: texts.endsOn, value: <Moment at={effective_date} /> }]} />
       <div className={styles.foot}>
         {final_invoice ? (
-          <WrittenInvoice invoice={numberLines(final_invoice as unknown as Invoice)} title={texts.finalInvoice} />
+          <WrittenInvoice invoice={numberLines(final_invoice as unknown as InvoiceRecord)} title={texts.finalInvoice} />
         ) : (
           <p>{cancellation_type === 'immediate' ? texts.noFinalInvoice : texts.laterInvoice}</p>
         )}

@@ -1,9 +1,10 @@
 /** The cost of a change before it is made: its preview, with the invoice written out, and the button that makes the change. */
-import { keepPreviousData, type UseQueryResult, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { FormEvent, ReactNode } from 'react';
-import { dataFrom } from '../../client/client.ts';
+import { readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
-import { FormFoot, fieldError } from '../../components/form.tsx';
+import { invalidate } from '../../client/queries.ts';
+import { type Deed, FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
 import { Day } from '../../figures/when.tsx';
@@ -23,11 +24,21 @@ export function useCostPreview<Cost, Body>(
   return useQuery({
     // A change that was made must not be previewed again: the key is none of the paths that are marked as stale.
     queryKey: ['cost', path, id, body] as const,
-    queryFn: () => dataFrom(ask(body!)) as Promise<Cost>,
+    queryFn: () => readData(ask(body!)) as Promise<Cost>,
     enabled: body !== null,
     placeholderData: keepPreviousData,
     retry: false,
     gcTime: 0,
+  });
+}
+
+/** Makes a change of a subscription, after which its sheet closes and its page is read again. */
+export function useChange<Output>(run: () => Promise<Output>, onClose: () => void): Deed<undefined, Output> {
+  const queries = useQueryClient();
+  return useDeed(run, async () => {
+    // The sheet closes first: another one may be opened while the page is read again.
+    onClose();
+    await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
   });
 }
 
@@ -38,7 +49,7 @@ type ChangeSheetProps<Cost> = {
   fields: readonly string[];
   preview: UseQueryResult<Cost>;
   isComplete: boolean;
-  deed: { error: Error | null; isPending: boolean; mutate: () => void };
+  deed: Pick<Deed<undefined, unknown>, 'error' | 'isPending' | 'mutate'>;
   action: string;
   incomplete: string;
   form: ReactNode;
@@ -49,10 +60,10 @@ type ChangeSheetProps<Cost> = {
 export function ChangeSheet<Cost>(props: ChangeSheetProps<Cost>): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
   const { title, subtitle, fields, preview, isComplete, deed, action, incomplete, form, onClose, children } = props;
-  const isFieldError = fields.some((field) => fieldError(preview, field) !== undefined);
+  const isFieldError = fields.some((field) => findFieldError(preview, field) !== undefined);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    deed.mutate();
+    deed.mutate(undefined);
   };
   // Nothing is changed before its cost is on the screen.
   const isShown = preview.data !== undefined && !preview.isPlaceholderData;
@@ -78,10 +89,10 @@ export function ChangeSheet<Cost>(props: ChangeSheetProps<Cost>): ReactNode {
   );
 }
 
-type ChangedResources = components['schemas']['ChangedResources'];
+type ChangeResult = components['schemas']['ChangedResources'];
 
 /** The invoice of a change. A credit has a negative sum, which is written out, too. */
-export function ChangeInvoice({ changed, at }: { changed: ChangedResources; at: string | null }): ReactNode {
+export function ChangeInvoice({ changed, at }: { changed: ChangeResult; at: string | null }): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
   const [changedInvoice] = changed.invoices;
   if (!changedInvoice?.invoice) return <p>{texts.nothingNow}</p>;

@@ -2,9 +2,9 @@
 import { TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { NEW_TEXTS } from './new-texts.ts';
@@ -19,7 +19,7 @@ export function CustomerForm({ onCreated, onClose }: CustomerFormProps): ReactNo
   const create = useDeed(
     () => {
       const { email, ...rest } = fields;
-      return dataFrom(api.POST('/customers', { body: email === '' ? rest : { ...rest, email } }));
+      return readData(api.POST('/customers', { body: email === '' ? rest : { ...rest, email } }));
     },
     async ({ id }) => {
       await invalidate(queries, '/customers');
@@ -32,7 +32,7 @@ export function CustomerForm({ onCreated, onClose }: CustomerFormProps): ReactNo
   };
   const bind = (field: keyof typeof fields) => ({
     value: fields[field],
-    error: fieldError(create, field),
+    error: findFieldError(create, field),
     onChange: ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
       const { value } = currentTarget;
       setFields((old) => ({ ...old, [field]: value }));

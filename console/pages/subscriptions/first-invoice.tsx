@@ -6,7 +6,7 @@ import { Section, Sheet } from '../../components/page.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import type { Invoice } from '../invoices/invoice.ts';
+import type { InvoiceRecord } from '../invoices/invoice.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 import { numberLines } from './subscription.ts';
 import styles from './subscriptions.module.css';
@@ -16,22 +16,23 @@ export type SubscriptionPreview = components['schemas']['PreviewSubscriptionResp
 
 type FirstInvoiceProps = {
   preview: UseQueryResult<SubscriptionPreview>;
-  isComplete: boolean;
+  /** The term that the form lacks; null if it is complete. */
+  missing: string | null;
   /** The subscription starts on a chosen day. */
   isLater: boolean;
   /** The error stands at a field of the form already. */
   isFieldError: boolean;
 };
 
-export function FirstInvoice({ preview, isComplete, isLater, isFieldError }: FirstInvoiceProps): ReactNode {
+export function FirstInvoice({ preview, missing, isLater, isFieldError }: FirstInvoiceProps): ReactNode {
   const texts = useTexts(NEW_TEXTS);
   const { data, error, isError, isPlaceholderData } = preview;
   return (
     <Section title={texts.first}>
       <Sheet padded>
         <div aria-live="polite" aria-busy={preview.isFetching}>
-          {!isComplete ? (
-            <p className="muted">{texts.choose}</p>
+          {missing !== null ? (
+            <p className="muted">{missing}</p>
           ) : isError ? (
             isFieldError ? (
               <p className={styles.error}>{error.message}</p>
@@ -57,14 +58,14 @@ function Invoices({ data, isLater }: { data: SubscriptionPreview; isLater: boole
   return (
     <>
       {latest_invoice ? (
-        <WrittenInvoice invoice={numberLines(latest_invoice as unknown as Invoice)} title={texts.firstNow} />
+        <WrittenInvoice invoice={numberLines(latest_invoice as unknown as InvoiceRecord)} title={texts.firstNow} />
       ) : (
         <p className="muted">{isLater ? texts.laterStart : texts.noFirst}</p>
       )}
       {next_invoice && (
         <div className={styles.cost}>
           <WrittenInvoice
-            invoice={numberLines(next_invoice as unknown as Invoice)}
+            invoice={numberLines(next_invoice as unknown as InvoiceRecord)}
             title={
               <>
                 {texts.next} {texts.on} <Day at={next_invoice.period_end ?? current_period_end} />

@@ -3,48 +3,47 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom, formatCurl } from '../../client/client.ts';
+import { api, formatCurl, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { Columns, PageHead } from '../../components/page.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { CustomerForm } from './customer-form.tsx';
 import { FirstInvoice, type SubscriptionPreview } from './first-invoice.tsx';
+import { MoreTerms, TERM_FIELDS } from './more-terms.tsx';
 import { NEW_TEXTS } from './new-texts.ts';
-import { buildRequest, EMPTY_DRAFT, followPlan, type SubscriptionDraft } from './subscription-draft.ts';
+import type { TermGroup } from './routes.ts';
+import { EMPTY_DRAFT, followPlan, type SubscriptionDraft } from './subscription-draft.ts';
 import { PricesPart, TermsPart, WhoPart } from './subscription-form.tsx';
+import { buildRequest, findMissing } from './subscription-request.ts';
 import styles from './subscriptions.module.css';
 
 const FROM = '/env/$environment_id/subscriptions/new';
 
 /** Fields of the request that show their errors beside their inputs. */
 const FIELDS = [
-  'customer_id',
-  'plan_id',
-  'currency',
-  'billing_period',
-  'billing_cycle',
-  'start_date',
-  'trial_period_days',
-  'coupons',
-  'commitment_amount',
-  'overage_factor',
+  ...['customer_id', 'plan_id', 'currency', 'billing_period', 'billing_cycle', 'start_date', 'trial_period_days'],
   'override_line_items',
+  ...Object.values(TERM_FIELDS).flat(),
 ];
 
 export function NewSubscriptionPage(): ReactNode {
   const texts = useTexts(NEW_TEXTS);
-  const { customer, plan: plan_id, sheet } = useSearch({ from: FROM });
+  const { customer, plan: plan_id, sheet, terms = [] } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
   const session = useSession();
   const [draft, setDraft] = useState<SubscriptionDraft>({ ...EMPTY_DRAFT, customer_id: customer ?? '' });
-  const set = (change: Partial<SubscriptionDraft>) => setDraft((old) => ({ ...old, ...change }));
+  const set = (change: Partial<SubscriptionDraft>) => {
+    // The refusal was that of another request.
+    create.reset();
+    setDraft((old) => ({ ...old, ...change }));
+  };
   const choosePlanId = (id: string | undefined) =>
     void navigate({ search: ({ plan: _, ...old }) => (id ? { ...old, plan: id } : old), replace: true });
   const plan = useGet('/plans/{id}', { path: { id: plan_id ?? '' } }, { enabled: plan_id !== undefined });
@@ -61,10 +60,17 @@ export function NewSubscriptionPage(): ReactNode {
   };
   const openSheet = (next?: 'customer' | 'request') =>
     void navigate({ search: ({ sheet: _, ...old }) => (next ? { ...old, sheet: next } : old), resetScroll: false });
+  const openTerms = (opened: readonly TermGroup[]) =>
+    void navigate({
+      search: ({ terms: _, ...old }) => (opened.length > 0 ? { ...old, terms: opened } : old),
+      replace: true,
+      resetScroll: false,
+    });
   const request = buildRequest(draft);
+  const missing = findMissing(draft);
   const preview = usePreview(draft);
   const create = useDeed(
-    () => dataFrom(api.POST('/subscriptions', { body: request! })),
+    () => readData(api.POST('/subscriptions', { body: request! })),
     async ({ id }) => {
       await invalidate(queries, '/subscriptions', '/invoices', '/customers');
       await navigate({
@@ -74,8 +80,10 @@ export function NewSubscriptionPage(): ReactNode {
       });
     },
   );
-  const findError = (field: string) => fieldError(create, field) ?? fieldError(preview, field);
+  const findError = (field: string) => findFieldError(create, field) ?? findFieldError(preview, field);
+  const refusal = create.error ?? preview.error;
   const mayNot = can(session, 'subscription', 'write') ? null : texts.mayNotWrite;
+  const part = { draft, prices, findError, error: refusal, set };
   const submit = (event: FormEvent) => {
     event.preventDefault();
     create.mutate(undefined);
@@ -96,9 +104,9 @@ export function NewSubscriptionPage(): ReactNode {
           <div className={styles.sticky}>
             <FirstInvoice
               preview={preview}
-              isComplete={request !== null}
+              missing={missing === null ? null : texts.missing(missing)}
               isLater={draft.start_day !== ''}
-              isFieldError={FIELDS.some((field) => fieldError(preview, field) !== undefined)}
+              isFieldError={FIELDS.some((field) => findFieldError(preview, field) !== undefined)}
             />
           </div>
         }
@@ -117,8 +125,9 @@ export function NewSubscriptionPage(): ReactNode {
           {plan.isError && <Failure error={plan.error} />}
           {draft.plan_id !== '' && (
             <>
-              <TermsPart draft={draft} prices={prices} findError={findError} set={set} />
-              <PricesPart draft={draft} prices={prices} findError={findError} set={set} />
+              <TermsPart {...part} />
+              <PricesPart {...part} />
+              <MoreTerms {...part} opened={terms} onOpened={openTerms} />
             </>
           )}
           <FormFoot
@@ -127,7 +136,7 @@ export function NewSubscriptionPage(): ReactNode {
             fields={FIELDS}
             action={draft.is_draft ? texts.createDraft : texts.create}
             blocked={
-              mayNot ?? (request === null ? texts.firstComplete : preview.isError ? preview.error.message : null)
+              mayNot ?? (missing !== null ? texts.missing(missing) : preview.isError ? preview.error.message : null)
             }
           >
             <button type="button" className={buttonClass} onClick={() => openSheet('request')}>
@@ -146,7 +155,7 @@ function usePreview(draft: SubscriptionDraft) {
   return useQuery({
     queryKey: ['/subscriptions/preview', body] as const,
     queryFn: async () =>
-      (await dataFrom(api.POST('/subscriptions/preview', { body: body! }))) as unknown as SubscriptionPreview,
+      (await readData(api.POST('/subscriptions/preview', { body: body! }))) as unknown as SubscriptionPreview,
     enabled: body !== null,
     placeholderData: keepPreviousData,
     retry: false,

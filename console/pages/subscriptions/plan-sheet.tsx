@@ -1,51 +1,45 @@
 /** Changes the plan, now or at the end of the period, after showing its cost. */
-import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
-import { invalidate, useGet } from '../../client/queries.ts';
+import { useGet } from '../../client/queries.ts';
 import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
-import { fieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError } from '../../components/form.tsx';
 import { Facts } from '../../components/page.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { PriceRate } from '../plans/price-rate.tsx';
-import { ChangeInvoice, ChangeSheet, useCostPreview, Warnings } from './change-cost.tsx';
+import { ChangeInvoice, ChangeSheet, useChange, useCostPreview, Warnings } from './change-cost.tsx';
 import { CHANGE_TEXTS } from './change-texts.ts';
 import { Radios } from './radios.tsx';
 import { PlanSelect } from './record-selects.tsx';
-import type { Subscription } from './subscription.ts';
+import type { SubscriptionRecord } from './subscription.ts';
 import styles from './subscriptions.module.css';
 
-type PlanChange = components['schemas']['SubscriptionChangeV2Request'];
+type PlanChangeBody = components['schemas']['SubscriptionChangeV2Request'];
 type PlanChangeCost = components['schemas']['SubscriptionChangeV2Response'];
 
-type SubscriptionSheetProps = { subscription: Subscription; onClose: () => void };
+type SubscriptionSheetProps = { subscription: SubscriptionRecord; onClose: () => void };
 
 export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
-  const queries = useQueryClient();
   const [plan_id, setPlan] = useState<string>();
   const [change_at, setChangeAt] = useState<'immediate' | 'end_of_period'>('immediate');
   const [proration_behavior, setProration] = useState<'create_prorations' | 'none'>('create_prorations');
   const { id } = subscription;
   const params = { path: { id } };
-  const body: PlanChange | null =
+  const body: PlanChangeBody | null =
     plan_id === undefined ? null : { target_plan_id: plan_id, change_at, proration_behavior };
-  const preview = useCostPreview<PlanChangeCost, PlanChange>(
+  const preview = useCostPreview<PlanChangeCost, PlanChangeBody>(
     '/subscriptions/{id}/change/v2/preview',
     id,
     body,
     (change) => api.POST('/subscriptions/{id}/change/v2/preview', { params, body: change }),
   );
-  const deed = useDeed(
-    () => dataFrom(api.POST('/subscriptions/{id}/change/v2/execute', { params, body: body! })),
-    async () => {
-      // The sheet closes first: another one may be opened while the page is read again.
-      onClose();
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
-    },
+  const deed = useChange(
+    () => readData(api.POST('/subscriptions/{id}/change/v2/execute', { params, body: body! })),
+    onClose,
   );
   return (
     <ChangeSheet
@@ -54,7 +48,7 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
       preview={preview}
       isComplete={body !== null}
       incomplete={texts.choose}
-      deed={{ ...deed, mutate: () => deed.mutate(undefined) }}
+      deed={deed}
       action={change_at === 'immediate' ? texts.changeNow : texts.schedule}
       onClose={onClose}
       form={
@@ -64,7 +58,7 @@ export function PlanSheet({ subscription, onClose }: SubscriptionSheetProps): Re
             required
             value={plan_id}
             onValue={setPlan}
-            error={fieldError(preview, 'target_plan_id')}
+            error={findFieldError(preview, 'target_plan_id')}
           />
           <div>
             <p className={styles.label}>{texts.when}</p>

@@ -1,26 +1,23 @@
 /** Changes quantities of fixed charges, after showing the cost of the rest of the period. */
 import { useDebouncedValue } from '@mantine/hooks';
-import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
-import { invalidate } from '../../client/queries.ts';
-import { fieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
-import { ChangeInvoice, ChangeSheet, useCostPreview } from './change-cost.tsx';
+import { ChangeInvoice, ChangeSheet, useChange, useCostPreview } from './change-cost.tsx';
 import { CHANGE_TEXTS } from './change-texts.ts';
-import { listCurrentLines, type Subscription } from './subscription.ts';
+import { listCurrentLines, type SubscriptionRecord } from './subscription.ts';
 
 const TICK_MS = 2_000;
 
-type QuantitySheetProps = { subscription: Subscription; onClose: () => void };
+type QuantitySheetProps = { subscription: SubscriptionRecord; onClose: () => void };
 const FIELD = 'quantity_change_params';
 
 export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): ReactNode {
   const texts = useTexts(CHANGE_TEXTS);
-  const queries = useQueryClient();
   const now_ms = useNow(TICK_MS);
   const lines = listCurrentLines(subscription.line_items ?? [], now_ms).filter(
     ({ price_type }) => price_type === 'FIXED',
@@ -41,13 +38,9 @@ export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): Re
   >('/subscriptions/{id}/modify/preview', id, body, (change) =>
     api.POST('/subscriptions/{id}/modify/preview', { params, body: change }),
   );
-  const deed = useDeed(
-    () => dataFrom(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
-    async () => {
-      // The sheet closes first: another one may be opened while the page is read again.
-      onClose();
-      await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
-    },
+  const deed = useChange(
+    () => readData(api.POST('/subscriptions/{id}/modify/execute', { params, body: body! })),
+    onClose,
   );
   return (
     <ChangeSheet
@@ -57,7 +50,7 @@ export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): Re
       preview={preview}
       isComplete={body !== null}
       incomplete={texts.noChange}
-      deed={{ ...deed, mutate: () => deed.mutate(undefined) }}
+      deed={deed}
       action={texts.changeQuantity}
       onClose={onClose}
       form={lines.map((line) => {
@@ -68,7 +61,7 @@ export function QuantitySheet({ subscription, onClose }: QuantitySheetProps): Re
             label={line.display_name || line.price_id}
             value={quantities[line.id] ?? line.quantity}
             onValue={(quantity) => setQuantities((old) => ({ ...old, [line.id]: quantity }))}
-            error={at < 0 ? undefined : fieldError(preview, `${FIELD}.line_items.${at}`)}
+            error={at < 0 ? undefined : findFieldError(preview, `${FIELD}.line_items[${at}]`)}
           />
         );
       })}

@@ -15,7 +15,7 @@ type RecordSelectProps = Omit<SelectProps, 'value' | 'onChange' | 'data'> & {
 
 const FOUND_MAX = 20;
 
-function buildNameFilter(name: string, chosen: string | undefined) {
+export function buildNameFilter(name: string, chosen: string | undefined) {
   const filter = { field: 'name', operator: 'contains' as const, data_type: 'string' as const };
   // The name of the chosen record stands in the input; it must not narrow the choice to itself.
   return { limit: FOUND_MAX, filters: name === '' || name === chosen ? [] : [{ ...filter, value: { string: name } }] };

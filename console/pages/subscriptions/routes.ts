@@ -1,10 +1,10 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { environmentRoute } from '../../routing/root-route.tsx';
-import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
-import { SUBSCRIPTION_FILTERS, type SubscriptionFilter } from './subscription.ts';
+import { compact, readOneOf, readText, readTexts, type SearchInput } from '../../routing/search.ts';
+import { SUBSCRIPTION_FILTERS, type SubscriptionListFilter } from './subscription.ts';
 
 /** `customer` and `plan` are ids. */
-export type SubscriptionsSearch = { show?: SubscriptionFilter; customer?: string; plan?: string };
+export type SubscriptionsSearch = { show?: SubscriptionListFilter; customer?: string; plan?: string };
 
 const subscriptions = createRoute({
   getParentRoute: () => environmentRoute,
@@ -18,8 +18,16 @@ const subscriptions = createRoute({
   component: lazyRouteComponent(() => import('./subscriptions-page.tsx'), 'SubscriptionsPage'),
 });
 
-/** `customer` and `plan` are chosen when the page opens; `sheet` is that of a new customer, or of the request. */
-export type NewSubscriptionSearch = { customer?: string; plan?: string; sheet?: 'customer' | 'request' };
+const TERM_GROUPS = ['discount', 'commitment', 'addons', 'phases', 'billing', 'payer'] as const;
+export type TermGroup = (typeof TERM_GROUPS)[number];
+
+/** `customer` and `plan` are chosen when the page opens; `sheet` is that of a new customer, or of the request; `terms` are open. */
+export type NewSubscriptionSearch = {
+  customer?: string;
+  plan?: string;
+  sheet?: 'customer' | 'request';
+  terms?: readonly TermGroup[];
+};
 
 const newSubscription = createRoute({
   getParentRoute: () => environmentRoute,
@@ -29,9 +37,16 @@ const newSubscription = createRoute({
       customer: readText(input, 'customer'),
       plan: readText(input, 'plan'),
       sheet: readOneOf(input, 'sheet', ['customer', 'request']),
+      terms: readTerms(input),
     }),
   component: lazyRouteComponent(() => import('./new-subscription-page.tsx'), 'NewSubscriptionPage'),
 });
+
+function readTerms(input: SearchInput): readonly TermGroup[] | undefined {
+  const named = readTexts(input, 'terms') ?? [];
+  const terms = TERM_GROUPS.filter((group) => named.includes(group));
+  return terms.length > 0 ? terms : undefined;
+}
 
 const SUBSCRIPTION_SHEETS = ['plan', 'quantity', 'cancel', 'addon', 'record'] as const;
 

@@ -1,22 +1,22 @@
 /** The deeds on a subscription. What cannot be done now is shown blocked, with its reason. */
-import { Menu } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
-import { Button, buttonClass } from '../../components/button.tsx';
+import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
+import { MoreMenu } from '../../components/more-menu.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import type { SubscriptionSearch } from './routes.ts';
-import { listCurrentLines, type Subscription } from './subscription.ts';
+import { listCurrentLines, type SubscriptionRecord } from './subscription.ts';
 import { TEXTS } from './texts.ts';
 
 const TICK_MS = 2_000;
 
 type SubscriptionActionsProps = {
-  subscription: Subscription;
+  subscription: SubscriptionRecord;
   isScheduled: boolean;
   onSheet: (sheet: NonNullable<SubscriptionSearch['sheet']>) => void;
 };
@@ -35,23 +35,12 @@ export function SubscriptionActions({ subscription, isScheduled, onSheet }: Subs
   const hasQuantity = listCurrentLines(line_items ?? [], now_ms).some(({ price_type }) => price_type === 'FIXED');
   return (
     <>
-      <Menu position="bottom-end">
-        <Menu.Target>
-          <button type="button" className={buttonClass}>
-            {texts.more} <span aria-hidden="true">⌄</span>
-          </button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <Menu.Item onClick={() => onSheet('record')}>{texts.record}</Menu.Item>
-          {scheduled === null ? (
-            <Menu.Item color="var(--bad)" onClick={() => onSheet('cancel')}>
-              {texts.cancel}
-            </Menu.Item>
-          ) : (
-            <Menu.Label>{scheduled}</Menu.Label>
-          )}
-        </Menu.Dropdown>
-      </Menu>
+      <MoreMenu
+        actions={[
+          { label: texts.record, onClick: () => onSheet('record') },
+          { label: texts.cancel, blocked: scheduled, isDangerous: true, onClick: () => onSheet('cancel') },
+        ]}
+      />
       {subscription_status === 'draft' ? (
         <Button isPrimary blocked={refused} onClick={() => setActivating(true)}>
           {texts.activate}
@@ -73,7 +62,7 @@ export function SubscriptionActions({ subscription, isScheduled, onSheet }: Subs
           action={texts.activateNow}
           onClose={() => setActivating(false)}
           onConfirm={async () => {
-            await dataFrom(api.POST('/subscriptions/{id}/activate', { params: { path: { id } }, body: {} as never }));
+            await readData(api.POST('/subscriptions/{id}/activate', { params: { path: { id } }, body: {} as never }));
             await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
           }}
         >

@@ -1,8 +1,8 @@
-/** The form of a new subscription, and the request that it makes. */
-import type { components } from '../../client/openapi.d.ts';
+/** The form of a new subscription. Days begin at midnight UTC; empty texts are as in the plan, or none. */
+import type { PriceDraft } from '../plans/price-draft.ts';
 
-export type BillingPeriod = 'MONTHLY' | 'ANNUAL' | 'WEEKLY' | 'DAILY' | 'QUARTERLY' | 'HALF_YEARLY';
-export const BILLING_PERIODS: readonly BillingPeriod[] = [
+export type DraftPeriod = 'MONTHLY' | 'ANNUAL' | 'WEEKLY' | 'DAILY' | 'QUARTERLY' | 'HALF_YEARLY';
+export const BILLING_PERIODS: readonly DraftPeriod[] = [
   'MONTHLY',
   'QUARTERLY',
   'HALF_YEARLY',
@@ -11,23 +11,74 @@ export const BILLING_PERIODS: readonly BillingPeriod[] = [
   'DAILY',
 ];
 
-/** Terms of one price of the plan that differ on this subscription; empty means as in the plan. */
-export type PriceOverride = { readonly quantity: string; readonly amount: string };
+export const PAYMENT_TERMS = ['15 NET', '30 NET', '45 NET', '60 NET', '75 NET', '90 NET'] as const;
+export type PaymentTerms = (typeof PAYMENT_TERMS)[number];
+
+/** Terms of one price of the plan that differ; empty means as in the plan. */
+export type PriceOverrideDraft = {
+  readonly quantity: string;
+  readonly amount: string;
+  /** Model, tiers or package that replace those of the plan, with their amount; null for none. */
+  readonly charge: PriceDraft | null;
+};
+export const NO_OVERRIDE: PriceOverrideDraft = { quantity: '', amount: '', charge: null };
+export type PriceOverrideDrafts = Readonly<Record<string, PriceOverrideDraft>>;
+
+/** A phase begins where the one before it ends, the first one with the subscription. */
+export type PhaseDraft = {
+  readonly end_day: string;
+  readonly overrides: PriceOverrideDrafts;
+  readonly coupons: readonly string[];
+};
+export const EMPTY_PHASE: PhaseDraft = { end_day: '', overrides: {}, coupons: [] };
+
+export type AddonDraft = {
+  readonly addon_id: string;
+  readonly quantity: string;
+  readonly cadence: 'recurring' | 'onetime';
+};
+export const EMPTY_ADDON: AddonDraft = { addon_id: '', quantity: '1', cadence: 'recurring' };
+
+/** The commitment of the usage of one price. */
+export type CommitmentDraft = {
+  readonly unit: 'amount' | 'quantity';
+  readonly value: string;
+  readonly overage_factor: string;
+  readonly enable_true_up: boolean;
+};
+export const NO_COMMITMENT: CommitmentDraft = { unit: 'amount', value: '', overage_factor: '', enable_true_up: false };
+
+/** The customer who uses the plan pays, another one pays, or several customers use it as one. */
+export type PayerChoice = 'self' | 'other' | 'shared';
 
 export type SubscriptionDraft = {
   readonly customer_id: string;
   readonly plan_id: string;
   readonly currency: string;
-  readonly billing_period: BillingPeriod;
+  readonly billing_period: DraftPeriod;
+  readonly billing_period_count: string;
   readonly billing_cycle: 'anniversary' | 'calendar';
-  /** A day; empty for now. */
+  readonly anchor_day: string;
+  /** Empty for now. */
   readonly start_day: string;
+  readonly end_day: string;
   readonly trial_days: string;
-  readonly overrides: Readonly<Record<string, PriceOverride>>;
-  readonly coupon: string;
+  readonly overrides: PriceOverrideDrafts;
+  readonly coupons: readonly string[];
   readonly commitment_amount: string;
+  readonly commitment_duration: DraftPeriod | '';
   readonly overage_factor: string;
   readonly enable_true_up: boolean;
+  /** By id of the price. */
+  readonly line_commitments: Readonly<Record<string, CommitmentDraft>>;
+  readonly addons: readonly AddonDraft[];
+  readonly phases: readonly PhaseDraft[];
+  readonly collection_method: 'charge_automatically' | 'send_invoice';
+  readonly payment_terms: PaymentTerms | '';
+  readonly auto_invoice_threshold: string;
+  readonly payer: PayerChoice;
+  readonly payer_external_id: string;
+  readonly sharing_external_ids: readonly string[];
   readonly is_draft: boolean;
 };
 
@@ -36,14 +87,27 @@ export const EMPTY_DRAFT: SubscriptionDraft = {
   plan_id: '',
   currency: '',
   billing_period: 'MONTHLY',
+  billing_period_count: '',
   billing_cycle: 'anniversary',
+  anchor_day: '',
   start_day: '',
+  end_day: '',
   trial_days: '',
   overrides: {},
-  coupon: '',
+  coupons: [],
   commitment_amount: '',
+  commitment_duration: '',
   overage_factor: '',
   enable_true_up: false,
+  line_commitments: {},
+  addons: [],
+  phases: [],
+  collection_method: 'charge_automatically',
+  payment_terms: '',
+  auto_invoice_threshold: '',
+  payer: 'self',
+  payer_external_id: '',
+  sharing_external_ids: [],
   is_draft: false,
 };
 
@@ -55,7 +119,7 @@ export function listCurrencies(prices: readonly DraftPrice[]): string[] {
 }
 
 /** The period of the first recurring price, so that a monthly plan is billed by the month. */
-function findPeriod(prices: readonly DraftPrice[]): BillingPeriod {
+function findPeriod(prices: readonly DraftPrice[]): DraftPeriod {
   const found = BILLING_PERIODS.find((period) => period === prices.find(isRecurring)?.billing_period);
   return found ?? 'MONTHLY';
 }
@@ -64,18 +128,27 @@ function isRecurring({ billing_period }: DraftPrice): boolean {
   return billing_period !== 'ONETIME';
 }
 
-/** The draft with another plan. A currency that the plan does not have is replaced, and overrides of other prices are dropped. */
+/** The draft with other prices. Terms of the prices that it had are dropped. */
+function forgetPrices(draft: SubscriptionDraft): SubscriptionDraft {
+  const phases = draft.phases.map((phase) => ({ ...phase, overrides: {} }));
+  return { ...draft, overrides: {}, line_commitments: {}, phases };
+}
+
+export function chooseCurrency(draft: SubscriptionDraft, currency: string): SubscriptionDraft {
+  return currency === draft.currency ? draft : { ...forgetPrices(draft), currency };
+}
+
+/** The draft with another plan. A currency that the plan does not have is replaced. */
 function choosePlan(
   draft: SubscriptionDraft,
   plan: { readonly id: string; readonly prices: readonly DraftPrice[] },
 ): SubscriptionDraft {
   const currencies = listCurrencies(plan.prices);
   return {
-    ...draft,
+    ...forgetPrices(draft),
     plan_id: plan.id,
     currency: currencies.includes(draft.currency) ? draft.currency : (currencies[0] ?? ''),
     billing_period: findPeriod(plan.prices),
-    overrides: {},
   };
 }
 
@@ -85,40 +158,17 @@ export function followPlan(
   plan_id: string | undefined,
   plan: { readonly id: string; readonly prices: readonly DraftPrice[] | null } | undefined,
 ): SubscriptionDraft {
-  if (plan_id === undefined) return draft.plan_id === '' ? draft : { ...draft, plan_id: '', overrides: {} };
+  if (plan_id === undefined) return draft.plan_id === '' ? draft : { ...forgetPrices(draft), plan_id: '' };
   if (plan?.id !== plan_id || draft.plan_id === plan_id) return draft;
   return choosePlan(draft, { id: plan_id, prices: plan.prices ?? [] });
 }
 
-export type CreateSubscriptionBody = components['schemas']['CreateSubscriptionRequest'];
+/** Adds an open phase. Phases need a day on which the first of them begins. */
+export function addPhase(draft: SubscriptionDraft, today: string): SubscriptionDraft {
+  return { ...draft, start_day: draft.start_day || today, phases: [...draft.phases, EMPTY_PHASE] };
+}
 
-/** The request of a draft; null until customer, plan and currency are known. */
-export function buildRequest(draft: SubscriptionDraft): CreateSubscriptionBody | null {
-  if (draft.customer_id === '' || draft.plan_id === '' || draft.currency === '') return null;
-  const overrides = Object.entries(draft.overrides)
-    .filter(([, { quantity, amount }]) => quantity !== '' || amount !== '')
-    .map(([price_id, { quantity, amount }]) => ({
-      price_id,
-      ...(quantity === '' ? {} : { quantity }),
-      ...(amount === '' ? {} : { amount }),
-    }));
-  return {
-    customer_id: draft.customer_id,
-    plan_id: draft.plan_id,
-    currency: draft.currency,
-    billing_period: draft.billing_period,
-    billing_cycle: draft.billing_cycle,
-    ...(draft.start_day === '' ? {} : { start_date: `${draft.start_day}T00:00:00Z` }),
-    ...(draft.trial_days === '' ? {} : { trial_period_days: Number(draft.trial_days) }),
-    ...(overrides.length === 0 ? {} : { override_line_items: overrides }),
-    ...(draft.coupon === '' ? {} : { coupons: [draft.coupon] }),
-    ...(draft.commitment_amount === ''
-      ? {}
-      : {
-          commitment_amount: draft.commitment_amount,
-          enable_true_up: draft.enable_true_up,
-          ...(draft.overage_factor === '' ? {} : { overage_factor: draft.overage_factor }),
-        }),
-    ...(draft.is_draft ? { subscription_status: 'draft' } : {}),
-  };
+/** Days on which the phases begin; empty where the phase before has no end yet. */
+export function listPhaseStarts({ start_day, phases }: Pick<SubscriptionDraft, 'start_day' | 'phases'>): string[] {
+  return phases.map((_, at) => (at === 0 ? start_day : phases[at - 1]!.end_day));
 }

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate, postQuery, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
@@ -17,7 +17,7 @@ import { formatMoney } from '../../figures/format.ts';
 import { BigMoney, WhyButton } from '../../figures/money.tsx';
 import { Day, Period } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
-import type { Invoice } from '../invoices/invoice.ts';
+import type { InvoiceRecord } from '../invoices/invoice.ts';
 import { InvoiceLines } from '../invoices/lines.tsx';
 import { InvoiceTotals } from '../invoices/totals.tsx';
 import { AddonSheet } from './addon-sheet.tsx';
@@ -25,7 +25,7 @@ import { CancelSheet } from './cancel-sheet.tsx';
 import { PlanSheet } from './plan-sheet.tsx';
 import { QuantitySheet } from './quantity-sheet.tsx';
 import type { SubscriptionSearch } from './routes.ts';
-import { numberLines, STATUS_TONES, type Subscription, type SubscriptionSchedule } from './subscription.ts';
+import { numberLines, type ScheduleRecord, STATUS_TONES, type SubscriptionRecord } from './subscription.ts';
 import { SubscriptionActions } from './subscription-actions.tsx';
 import {
   SubscribedLines,
@@ -53,13 +53,13 @@ export function SubscriptionPage(): ReactNode {
   const subscription = useGet('/subscriptions/{id}', { path: { id: subscription_id } });
   return (
     <Loaded query={subscription} record_id={subscription_id} rows={10}>
-      {(shown) => <SubscriptionView key={subscription_id} subscription={shown as Subscription} />}
+      {(shown) => <SubscriptionView key={subscription_id} subscription={shown as SubscriptionRecord} />}
     </Loaded>
   );
 }
 
 /** The next invoice as it would be now; it is read again while the page is in view. */
-function useNextInvoice({ id, customer, subscription_status }: Subscription) {
+function useNextInvoice({ id, customer, subscription_status }: SubscriptionRecord) {
   const session = useSession();
   const body = { subscription_id: id };
   const preview = useQuery({
@@ -67,11 +67,12 @@ function useNextInvoice({ id, customer, subscription_status }: Subscription) {
     enabled: can(session, 'invoice', 'read') && subscription_status !== 'cancelled',
     refetchInterval: POLL_MS,
   });
-  const invoice = preview.data && numberLines({ ...(preview.data as Invoice), customer: customer ?? null } as Invoice);
+  const invoice =
+    preview.data && numberLines({ ...(preview.data as InvoiceRecord), customer: customer ?? null } as InvoiceRecord);
   return { preview, invoice };
 }
 
-function SubscriptionView({ subscription }: { subscription: Subscription }): ReactNode {
+function SubscriptionView({ subscription }: { subscription: SubscriptionRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();
   const { why, sheet, addon } = useSearch({ from: FROM });
@@ -156,9 +157,9 @@ function SubscriptionView({ subscription }: { subscription: Subscription }): Rea
 }
 
 type SubscriptionHeadProps = {
-  subscription: Subscription;
-  invoice: Invoice | undefined;
-  pending: SubscriptionSchedule | undefined;
+  subscription: SubscriptionRecord;
+  invoice: InvoiceRecord | undefined;
+  pending: ScheduleRecord | undefined;
   onAsk: () => void;
   onSheet: (sheet: NonNullable<SubscriptionSearch['sheet']>) => void;
 };
@@ -225,7 +226,7 @@ function SubscriptionHead({ subscription, invoice, pending, onAsk, onSheet }: Su
 }
 
 /** Scheduled changes, each with the action that undoes it. */
-function ScheduleBanner({ schedule, onUndo }: { schedule: SubscriptionSchedule; onUndo: () => void }): ReactNode {
+function ScheduleBanner({ schedule, onUndo }: { schedule: ScheduleRecord; onUndo: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();
   const target = schedule.configuration?.['target_plan_id'];
@@ -260,13 +261,7 @@ function ScheduledPlan({ target }: { target: string | null }): ReactNode {
   );
 }
 
-function UndoDialogue({
-  schedule,
-  onClose,
-}: {
-  schedule: SubscriptionSchedule | undefined;
-  onClose: () => void;
-}): ReactNode {
+function UndoDialogue({ schedule, onClose }: { schedule: ScheduleRecord | undefined; onClose: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
   const queries = useQueryClient();
   if (!schedule) return null;
@@ -278,7 +273,7 @@ function UndoDialogue({
       onClose={onClose}
       onConfirm={async () => {
         const params = { path: { schedule_id: schedule.id } };
-        await dataFrom(api.POST('/subscriptions/schedules/{schedule_id}/cancel', { params, body: {} }));
+        await readData(api.POST('/subscriptions/schedules/{schedule_id}/cancel', { params, body: {} }));
         await invalidate(queries, '/subscriptions', '/invoices', '/audit-logs');
       }}
     >

@@ -9,13 +9,14 @@ import { CopyId } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
 import { type Fact, Facts, Section, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { formatMoney, formatQuantity } from '../../figures/format.ts';
 import { Quantity } from '../../figures/money.tsx';
 import { Day, Moment, Period } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import { PriceRate } from '../plans/price-rate.tsx';
-import { listCurrentLines, type SubscribedLine, type Subscription } from './subscription.ts';
+import { listCurrentLines, type SubscribedLine, type SubscriptionRecord } from './subscription.ts';
 import styles from './subscriptions.module.css';
 import { TEXTS } from './texts.ts';
 
@@ -23,7 +24,7 @@ const FROM = '/env/$environment_id/subscriptions/$subscription_id';
 
 const TICK_MS = 2_000;
 
-export function SubscribedLines({ subscription }: { subscription: Subscription }): ReactNode {
+export function SubscribedLines({ subscription }: { subscription: SubscriptionRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const now_ms = useNow(TICK_MS);
   return (
@@ -99,7 +100,7 @@ function LineName({ line }: { line: SubscribedLine }): ReactNode {
   );
 }
 
-export function SubscriptionEntitlements({ subscription }: { subscription: Subscription }): ReactNode {
+export function SubscriptionEntitlements({ subscription }: { subscription: SubscriptionRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const list = useGet('/subscriptions/{id}/entitlements', { path: { id: subscription.id } });
   return (
@@ -162,7 +163,7 @@ export function SubscriptionEntitlements({ subscription }: { subscription: Subsc
 }
 
 type SubscriptionAddonsProps = {
-  subscription: Subscription;
+  subscription: SubscriptionRecord;
   onAttach: () => void;
   onDetach: (association_id: string) => void;
 };
@@ -230,9 +231,7 @@ export function SubscriptionAddons({ subscription, onAttach, onDetach }: Subscri
                     blocked === null &&
                     addon_status === 'active' &&
                     end_date === null && (
-                      <button type="button" className={styles.linkish} onClick={() => onDetach(association_id)}>
-                        {texts.detach}
-                      </button>
+                      <TextButton onClick={() => onDetach(association_id)}>{texts.detach}</TextButton>
                     ),
                 },
               ]}
@@ -244,7 +243,7 @@ export function SubscriptionAddons({ subscription, onAttach, onDetach }: Subscri
   );
 }
 
-export function SubscriptionFacts({ subscription }: { subscription: Subscription }): ReactNode {
+export function SubscriptionFacts({ subscription }: { subscription: SubscriptionRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
   const grants = useGet('/subscriptions/{id}/grants/upcoming', { path: { id: subscription.id } });

@@ -1,17 +1,17 @@
 /** Records of the subscription pages, and the lines of previews under names of their own. */
 import type { components } from '../../client/openapi.d.ts';
 import type { Tone } from '../../components/tone.ts';
-import type { Invoice } from '../invoices/invoice.ts';
+import type { InvoiceRecord } from '../invoices/invoice.ts';
 
-export type Subscription = components['schemas']['SubscriptionResponse'];
-export type SubscriptionSchedule = components['schemas']['SubscriptionScheduleResponse'];
-export type SubscribedLine = NonNullable<Subscription['line_items']>[number];
-export type SubscriptionStatus = Subscription['subscription_status'];
+export type SubscriptionRecord = components['schemas']['SubscriptionResponse'];
+export type ScheduleRecord = components['schemas']['SubscriptionScheduleResponse'];
+export type SubscribedLine = NonNullable<SubscriptionRecord['line_items']>[number];
+export type SubscriptionState = SubscriptionRecord['subscription_status'];
 
 export const SUBSCRIPTION_FILTERS = ['active', 'trialing', 'incomplete', 'draft', 'cancelled'] as const;
-export type SubscriptionFilter = (typeof SUBSCRIPTION_FILTERS)[number];
+export type SubscriptionListFilter = (typeof SUBSCRIPTION_FILTERS)[number];
 
-export const STATUS_TONES: Record<SubscriptionStatus, Tone> = {
+export const STATUS_TONES: Record<SubscriptionState, Tone> = {
   active: 'ok',
   trialing: 'info',
   incomplete: 'warn',
@@ -24,12 +24,12 @@ export const STATUS_TONES: Record<SubscriptionStatus, Tone> = {
 export function findNextInvoiceAt({
   subscription_status,
   current_period_end,
-}: Pick<Subscription, 'subscription_status' | 'current_period_end'>): string | null {
+}: Pick<SubscriptionRecord, 'subscription_status' | 'current_period_end'>): string | null {
   return subscription_status === 'active' || subscription_status === 'trialing' ? current_period_end : null;
 }
 
 /** Lines of a preview have no id. Their number, from 1, stands in for it, so that a line can be named in the URL. */
-export function numberLines(invoice: Invoice): Invoice {
+export function numberLines(invoice: InvoiceRecord): InvoiceRecord {
   const line_items = (invoice.line_items ?? []).map((line, index) => ({ ...line, id: line.id || String(index + 1) }));
   return { ...invoice, line_items };
 }

@@ -18,8 +18,8 @@ import {
   findNextInvoiceAt,
   STATUS_TONES,
   SUBSCRIPTION_FILTERS,
-  type Subscription,
-  type SubscriptionFilter,
+  type SubscriptionListFilter,
+  type SubscriptionRecord,
 } from './subscription.ts';
 import { TEXTS } from './texts.ts';
 
@@ -38,7 +38,7 @@ export function SubscriptionsPage(): ReactNode {
     query: { ...rest, ...(show ? { subscription_status: [show] } : {}), expand: ['customer', 'plan'] },
   });
   const isFiltered = show !== undefined || customer !== undefined || plan !== undefined;
-  const rows = list.rows as readonly Subscription[];
+  const rows = list.rows as readonly SubscriptionRecord[];
   return (
     <>
       <PageHead title={texts.title} actions={<NewSubscriptionLink />} />
@@ -140,10 +140,10 @@ function NewSubscriptionLink(): ReactNode {
   );
 }
 
-type FilterTabProps = { filter: SubscriptionFilter | null; isOn: boolean; rest: ListQuery };
+type SubscriptionTabProps = { filter: SubscriptionListFilter | null; isOn: boolean; rest: ListQuery };
 
 /** A quick filter with the number of its subscriptions. */
-function FilterTab({ filter, isOn, rest }: FilterTabProps): ReactNode {
+function FilterTab({ filter, isOn, rest }: SubscriptionTabProps): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
   const count = useGet('/subscriptions', {
@@ -170,7 +170,7 @@ function listColumns(
   texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
   language: Language,
   zone: string,
-): Column<Subscription>[] {
+): Column<SubscriptionRecord>[] {
   return [
     {
       key: 'customer',

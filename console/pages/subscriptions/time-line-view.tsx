@@ -7,14 +7,15 @@ import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
+import { TextButton } from '../../components/text-button.tsx';
 import { formatQuantity } from '../../figures/format.ts';
 import { Money } from '../../figures/money.tsx';
 import { Moment } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
-import type { Invoice } from '../invoices/invoice.ts';
+import type { InvoiceRecord } from '../invoices/invoice.ts';
 import { useNow } from '../invoices/now.ts';
 import { InvoiceStatus } from '../invoices/status-chip.tsx';
-import type { Subscription } from './subscription.ts';
+import type { SubscriptionRecord } from './subscription.ts';
 import styles from './subscriptions.module.css';
 import { TEXTS as PAGE_TEXTS } from './texts.ts';
 import { buildTimeLine, type LoggedChange, type TimeLineEntry } from './time-line.ts';
@@ -26,7 +27,11 @@ const TICK_MS = 2_000;
 /** Entries of what has happened; the clock of the browser may be late against that of the service. */
 const ALWAYS_PAST = new Set<TimeLineEntry['kind']>(['created', 'updated', 'invoice', 'undone']);
 
-type TimeLineProps = { subscription: Subscription; next: Invoice | undefined; onUndo: (schedule_id: string) => void };
+type TimeLineProps = {
+  subscription: SubscriptionRecord;
+  next: InvoiceRecord | undefined;
+  onUndo: (schedule_id: string) => void;
+};
 
 export function TimeLine({ subscription, next, onUndo }: TimeLineProps): ReactNode {
   const { timeLine } = useTexts(PAGE_TEXTS);
@@ -46,7 +51,7 @@ export function TimeLine({ subscription, next, onUndo }: TimeLineProps): ReactNo
   const entries = buildTimeLine({
     subscription,
     schedules: schedules.data?.schedules ?? [],
-    invoices: invoices.rows as readonly Invoice[],
+    invoices: invoices.rows as readonly InvoiceRecord[],
     changes: changes.rows as readonly LoggedChange[],
     next: next ?? null,
   });
@@ -86,7 +91,7 @@ export function TimeLine({ subscription, next, onUndo }: TimeLineProps): ReactNo
 
 type EntryProps = {
   entry: TimeLineEntry;
-  subscription: Subscription;
+  subscription: SubscriptionRecord;
   onUndo: (schedule_id: string) => void;
   isLater?: boolean;
 };
@@ -113,13 +118,7 @@ function Entry({ entry, subscription, onUndo, isLater = false }: EntryProps): Re
 function UndoButton({ onUndo }: { onUndo: () => void }): ReactNode {
   const { undo } = useTexts(PAGE_TEXTS);
   const session = useSession();
-  return (
-    can(session, 'subscription', 'write') && (
-      <button type="button" className={styles.linkish} onClick={onUndo}>
-        {undo}
-      </button>
-    )
-  );
+  return can(session, 'subscription', 'write') && <TextButton onClick={onUndo}>{undo}</TextButton>;
 }
 
 function EntryAmount({ entry }: { entry: TimeLineEntry }): ReactNode {
@@ -128,7 +127,7 @@ function EntryAmount({ entry }: { entry: TimeLineEntry }): ReactNode {
   return null;
 }
 
-type EntryTextProps = { entry: TimeLineEntry; subscription: Subscription; isLater: boolean };
+type EntryTextProps = { entry: TimeLineEntry; subscription: SubscriptionRecord; isLater: boolean };
 
 function EntryText({ entry, subscription, isLater }: EntryTextProps): ReactNode {
   const texts = useTexts(TEXTS);
@@ -204,7 +203,7 @@ function EntryText({ entry, subscription, isLater }: EntryTextProps): ReactNode 
   }
 }
 
-function InvoiceEntry({ invoice }: { invoice: Invoice }): ReactNode {
+function InvoiceEntry({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   return (
     <>

@@ -1,16 +1,16 @@
 /** Past and schedule of a subscription in one list: from its records, its schedules, its invoices and the audit log. */
-import type { Invoice } from '../invoices/invoice.ts';
+import type { InvoiceRecord } from '../invoices/invoice.ts';
 import {
   findNextInvoiceAt,
+  type ScheduleRecord,
   type SubscribedLine,
-  type Subscription,
-  type SubscriptionSchedule,
+  type SubscriptionRecord,
 } from './subscription.ts';
 
 export type TimeLineEntry = { readonly at: string; readonly key: string } & (
   | { readonly kind: 'created' | 'updated'; readonly actor: string | null; readonly fields: readonly string[] }
   | { readonly kind: 'started' | 'trial_ends' | 'ends' | 'cancelled' | 'phase' }
-  | { readonly kind: 'invoice'; readonly invoice: Invoice }
+  | { readonly kind: 'invoice'; readonly invoice: InvoiceRecord }
   | { readonly kind: 'next_invoice'; readonly total: string | null; readonly currency: string }
   | {
       readonly kind: 'line';
@@ -21,10 +21,10 @@ export type TimeLineEntry = { readonly at: string; readonly key: string } & (
   | { readonly kind: 'plan_changed'; readonly plan_name: string | null }
   | {
       readonly kind: 'scheduled';
-      readonly schedule: SubscriptionSchedule;
+      readonly schedule: ScheduleRecord;
       readonly target_plan_id: string | null;
     }
-  | { readonly kind: 'undone'; readonly schedule_type: SubscriptionSchedule['schedule_type'] }
+  | { readonly kind: 'undone'; readonly schedule_type: ScheduleRecord['schedule_type'] }
 );
 
 export type LoggedChange = {
@@ -37,12 +37,12 @@ export type LoggedChange = {
 };
 
 type TimeLineInput = {
-  subscription: Subscription;
-  schedules: readonly SubscriptionSchedule[];
-  invoices: readonly Invoice[];
+  subscription: SubscriptionRecord;
+  schedules: readonly ScheduleRecord[];
+  invoices: readonly InvoiceRecord[];
   changes: readonly LoggedChange[];
   /** The preview of the next invoice; null until it is known. */
-  next: Pick<Invoice, 'total' | 'currency'> | null;
+  next: Pick<InvoiceRecord, 'total' | 'currency'> | null;
 };
 
 /** Fields that every period, and other entries of the time line, explain. */
@@ -83,7 +83,7 @@ export function buildTimeLine(input: TimeLineInput): TimeLineEntry[] {
   ].sort((left, right) => new Date(right.at).getTime() - new Date(left.at).getTime());
 }
 
-function listDates({ start_date, trial_end, end_date, cancelled_at, phases }: Subscription): TimeLineEntry[] {
+function listDates({ start_date, trial_end, end_date, cancelled_at, phases }: SubscriptionRecord): TimeLineEntry[] {
   return [
     { kind: 'started', key: 'started', at: start_date },
     ...(trial_end ? [{ kind: 'trial_ends' as const, key: 'trial', at: trial_end }] : []),
@@ -100,7 +100,7 @@ function listNextInvoice({ subscription, next }: TimeLineInput): TimeLineEntry[]
   return [{ kind: 'next_invoice', key: 'next', at, total: next?.total ?? null, currency: subscription.currency }];
 }
 
-function listSchedule(schedule: SubscriptionSchedule): TimeLineEntry[] {
+function listSchedule(schedule: ScheduleRecord): TimeLineEntry[] {
   const { id, schedule_type, status, cancelled_at, scheduled_at, configuration } = schedule;
   const target = configuration?.['target_plan_id'];
   if (status === 'cancelled') return cancelled_at ? [{ kind: 'undone', key: id, at: cancelled_at, schedule_type }] : [];
@@ -111,7 +111,13 @@ function listSchedule(schedule: SubscriptionSchedule): TimeLineEntry[] {
 }
 
 /** Lines that begin or end after the start of the subscription. Lines of one price form one change of its quantity. */
-function listLineChanges({ line_items, start_date, plan_id, end_date, cancelled_at }: Subscription): TimeLineEntry[] {
+function listLineChanges({
+  line_items,
+  start_date,
+  plan_id,
+  end_date,
+  cancelled_at,
+}: SubscriptionRecord): TimeLineEntry[] {
   const lines = line_items ?? [];
   const begun = lines.filter((line) => line.start_date > start_date);
   const planChanges = new Map<string, TimeLineEntry>();

@@ -5,7 +5,7 @@ import { formatMoney, formatQuantity } from '../../figures/format.ts';
 import { Money } from '../../figures/money.tsx';
 import { Period } from '../../figures/when.tsx';
 import { defineTexts, useLanguage, useTexts } from '../../texts/texts.ts';
-import type { Invoice, InvoiceLine } from '../invoices/invoice.ts';
+import type { InvoiceLine, InvoiceRecord } from '../invoices/invoice.ts';
 import { TEXTS as INVOICE_TEXTS } from '../invoices/texts.ts';
 import { explainLine } from '../invoices/thread/explain-line.ts';
 import { listStepRows } from '../invoices/thread/line-thread.tsx';
@@ -13,7 +13,7 @@ import { TEXTS as THREAD_TEXTS } from '../invoices/thread/texts.ts';
 import { formatTimes } from '../invoices/thread/thread-figures.ts';
 import { listTotals } from '../invoices/totals.tsx';
 
-type WrittenInvoiceProps = { invoice: Invoice; title: ReactNode };
+type WrittenInvoiceProps = { invoice: InvoiceRecord; title: ReactNode };
 
 export function WrittenInvoice({ invoice, title }: WrittenInvoiceProps): ReactNode {
   const texts = useTexts(TEXTS);

@@ -1,20 +1,21 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { isDay } from '../../components/range.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
-import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
-import { USAGE_WINDOWS, type UsageWindow } from './usage-window.ts';
+import { compact, readCount, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
+import { USAGE_WINDOWS, type UsageWindowSize } from './usage-window.ts';
 
 /**
  * `customer` is an external id; `split` is `customer`, or a property as `p:<name>`; `from` and `to` are days, `to` is not in the range.
- * `compare` adds the period before; `show=cost` draws the cost; `why=cost` opens its thread.
+ * `values` of a split are listed; `compare` adds the period before; `show=cost` draws the cost; `why=cost` opens its thread.
  */
 export type UsageSearch = {
   meter?: string;
   customer?: string;
   split?: string;
+  values?: number;
   from?: string;
   to?: string;
-  window?: UsageWindow;
+  window?: UsageWindowSize;
   compare?: 'before';
   show?: 'cost';
   why?: 'cost';
@@ -29,6 +30,7 @@ const usage = createRoute({
       meter: readText(input, 'meter'),
       customer: readText(input, 'customer'),
       split: readText(input, 'split'),
+      values: readCount(input, 'values'),
       ...(isDay(from) && isDay(to) && from < to ? { from, to } : {}),
       window: readOneOf(input, 'window', USAGE_WINDOWS),
       compare: readOneOf(input, 'compare', ['before']),

@@ -1,6 +1,7 @@
 /** The values of a split with their usage, their share, their events and their cost. Each row is one answer of the API. */
 import type { ReactNode } from 'react';
-import { findColour, toPlace } from '../../charts/series.ts';
+import { findColour, SERIES_MAX, toPlace } from '../../charts/series.ts';
+import { Button } from '../../components/button.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { Loading } from '../../components/states.tsx';
 import { formatCount } from '../../figures/format.ts';
@@ -9,23 +10,25 @@ import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { compareDecimals } from '../invoices/decimals.ts';
 import styles from './usage.module.css';
 import { computeChange, computeShare, formatPercent } from './usage-figures.ts';
-import type { MeterUsage, Split, SplitRow } from './usage-queries.ts';
+import type { MeterUsage, SplitRow, UsageSplit } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 
-/** Rows that are series of the chart have its colours. */
-const SERIES_MAX = 5;
+/** Further values that are read at once. */
+const MORE_VALUES = 24;
 
 type SplitTableProps = {
-  split: Split;
+  split: UsageSplit;
   name: string;
   total: MeterUsage;
   isAdditive: boolean;
   beforeName: string | null;
   /** A customer pays for the row alone; a value of a property shares its tiers with the others. */
   isOfCustomers: boolean;
+  onMore: (values: number) => void;
 };
 
-export function SplitTable({ split, name, total, isAdditive, beforeName, isOfCustomers }: SplitTableProps): ReactNode {
+export function SplitTable(props: SplitTableProps): ReactNode {
+  const { split, name, total, isAdditive, beforeName, isOfCustomers, onMore } = props;
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
   const rows = split.rows.toSorted((left, right) =>
@@ -109,17 +112,29 @@ export function SplitTable({ split, name, total, isAdditive, beforeName, isOfCus
         return change === null ? <Unknown /> : formatPercent(language, change, { isChange: true });
       },
     });
-  const notes = [
-    ...(isOfCustomers ? [] : [texts.costAloneHint]),
-    ...(split.left_out > 0 ? [texts.leftOut(formatCount(language, split.left_out))] : []),
-  ];
+  const { left_out } = split;
+  const more = Math.min(left_out, MORE_VALUES);
   return (
     <DataTable<SplitRow>
       label={name}
       rows={rows}
       rowKey={({ value }) => value}
       columns={columns}
-      footer={notes.length > 0 ? <p className={styles.foot}>{notes.join(' ')}</p> : undefined}
+      footer={
+        left_out > 0 || !isOfCustomers ? (
+          <div className={styles.foot}>
+            {!isOfCustomers && <p>{texts.costAloneHint}</p>}
+            {left_out > 0 && (
+              <p>
+                {texts.leftOut(formatCount(language, left_out))}{' '}
+                <Button onClick={() => onMore(rows.length + more)}>
+                  {texts.showMore(formatCount(language, more))}
+                </Button>
+              </p>
+            )}
+          </div>
+        ) : undefined
+      }
     />
   );
 }
@@ -129,7 +144,7 @@ function ShareBar({ row, total, index }: { row: SplitRow; total: MeterUsage; ind
   const width = Math.max(0, Math.min(100, share ? toPlace(share) : 0));
   return (
     <span className={styles.track} aria-hidden="true">
-      <i style={{ width: `${width}%`, background: index < SERIES_MAX ? findColour(index) : 'var(--series-before)' }} />
+      <i style={{ width: `${width}%`, background: index < SERIES_MAX ? findColour(index) : 'var(--ink-3)' }} />
     </span>
   );
 }

@@ -13,7 +13,7 @@ import type { UsageSearch } from './routes.ts';
 import styles from './usage.module.css';
 import { isTooFine } from './usage-figures.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
-import { USAGE_WINDOWS, type UsageWindow } from './usage-window.ts';
+import { USAGE_WINDOWS, type UsageWindowSize } from './usage-window.ts';
 
 /** Days back in which the properties of the events were seen. */
 const SEEN_DAYS = 31;
@@ -25,7 +25,7 @@ type UsageControlsProps = {
   meters: readonly UsageMeter[];
   meter: UsageMeter;
   range: DayRange;
-  window: UsageWindow;
+  window: UsageWindowSize;
   now_ms: number;
   beforeName: string;
   onChange: (next: Partial<UsageSearch>) => void;
@@ -76,7 +76,7 @@ export function UsageControls(props: UsageControlsProps): ReactNode {
         now_ms={now_ms}
         onRange={(next) => onChange({ from: next?.from, to: next?.to, window: undefined })}
       />
-      <Choice<UsageWindow>
+      <Choice<UsageWindowSize>
         label={texts.window}
         value={window}
         options={USAGE_WINDOWS.map((value) => ({

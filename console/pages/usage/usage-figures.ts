@@ -1,10 +1,10 @@
-/** Windows, shares and marks of the usage explorer. Usage and cost come from the API; nothing is summed here. */
+/** Windows, shares and marks of the usage explorer. Usage and cost come from the API; the line of all other groups is what they leave. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { type ChartMark, type ChartPoint, toPlace } from '../../charts/series.ts';
 import { countDays, type DayRange } from '../../components/range.ts';
 import { findLocale } from '../../figures/format.ts';
 import type { Language } from '../../texts/texts.ts';
-import type { UsageWindow } from './usage-window.ts';
+import type { UsageWindowSize } from './usage-window.ts';
 
 const HOUR_MS = 3_600_000;
 /** Hours are drawn in ranges up to this length; a longer one has too many for the width of a page. */
@@ -12,12 +12,24 @@ const HOUR_DAYS_MAX = 31;
 /** Aggregations whose usage is zero in a window without events. Of the others it is not known. */
 const EMPTY_IS_ZERO = new Set(['COUNT', 'SUM', 'COUNT_UNIQUE', 'SUM_WITH_MULTIPLIER']);
 
+/** Aggregations whose values of a split add up to the whole, so that a share and a line of all others have a meaning. */
+const ADDITIVE = new Set(['COUNT', 'SUM', 'SUM_WITH_MULTIPLIER']);
+
+export function isAdditive(aggregation: string): boolean {
+  return ADDITIVE.has(aggregation);
+}
+
 type Windowed = { readonly at: string; readonly value: string };
 
 /** One point for each window up to now; windows without events are zero where the aggregation says so. */
 export function fillWindows(
   windows: readonly Windowed[],
-  { range, window, aggregation, now_ms }: { range: DayRange; window: UsageWindow; aggregation: string; now_ms: number },
+  {
+    range,
+    window,
+    aggregation,
+    now_ms,
+  }: { range: DayRange; window: UsageWindowSize; aggregation: string; now_ms: number },
 ): ChartPoint[] {
   const isZero = EMPTY_IS_ZERO.has(aggregation);
   const values = new Map(windows.map(({ at, value }) => [new Date(at).getTime(), value]));
@@ -35,7 +47,7 @@ export function moveWindows(
   points: readonly ChartPoint[],
   from: DayRange,
   to: DayRange,
-  window: UsageWindow,
+  window: UsageWindowSize,
 ): ChartPoint[] {
   const end_ms = new Date(to.to).getTime();
   const places = new Map<number, number>();
@@ -50,23 +62,43 @@ export function moveWindows(
   });
 }
 
-function startOfWindow(day: string, window: UsageWindow): number {
+/** The whole minus its shown parts, window by window. */
+export function subtractParts(whole: readonly ChartPoint[], parts: readonly (readonly ChartPoint[])[]): ChartPoint[] {
+  const values = parts.map((points) => new Map(points.map(({ at, value }) => [at, value])));
+  return whole.map(({ at, value }) => ({
+    at,
+    value: values.reduce((rest, part) => rest.minus(part.get(at) ?? 0), new Decimal(value)).toFixed(),
+  }));
+}
+
+/** The sum of parts, window by window. */
+export function addParts(parts: readonly (readonly ChartPoint[])[]): ChartPoint[] {
+  const sums = new Map<string, Decimal>();
+  for (const { at, value } of parts.flat()) sums.set(at, (sums.get(at) ?? new Decimal(0)).plus(value));
+  return [...sums].map(([at, sum]) => ({ at, value: sum.toFixed() }));
+}
+
+export function isAllZero(points: readonly ChartPoint[]): boolean {
+  return points.every(({ value }) => new Decimal(value).isZero());
+}
+
+function startOfWindow(day: string, window: UsageWindowSize): number {
   return new Date(window === 'MONTH' ? `${day.slice(0, 7)}-01` : day).getTime();
 }
 
-function nextWindow(at_ms: number, window: UsageWindow): number {
+function nextWindow(at_ms: number, window: UsageWindowSize): number {
   if (window !== 'MONTH') return at_ms + (window === 'HOUR' ? HOUR_MS : 24 * HOUR_MS);
   const start = new Date(at_ms);
   return Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1);
 }
 
 /** Why a window is too fine for a range; null if it is not. */
-export function isTooFine(window: UsageWindow, range: DayRange): boolean {
+export function isTooFine(window: UsageWindowSize, range: DayRange): boolean {
   return window === 'HOUR' && countDays(range) > HOUR_DAYS_MAX;
 }
 
 /** The window that suits a range. */
-export function chooseWindow(range: DayRange): UsageWindow {
+export function chooseWindow(range: DayRange): UsageWindowSize {
   const days = countDays(range);
   return days <= 3 ? 'HOUR' : days <= 120 ? 'DAY' : 'MONTH';
 }
@@ -132,4 +164,30 @@ export function listPriceChanges(
     const isInside = at_ms > new Date(range.from).getTime() && at_ms < new Date(range.to).getTime();
     return isFollower && isInside ? [{ at: start_date, label: label(plan_name ?? '') }] : [];
   });
+}
+
+type MarkedCorrection = { readonly timestamp: string | null };
+
+/** A mark for each window of the range with corrected events, at its start. */
+export function listCorrectionMarks(
+  corrections: readonly MarkedCorrection[],
+  { range, window, label }: { range: DayRange; window: UsageWindowSize; label: (count: number) => string },
+): ChartMark[] {
+  const [start_ms, end_ms] = [new Date(range.from).getTime(), new Date(range.to).getTime()];
+  const counts = new Map<number, number>();
+  for (const { timestamp } of corrections) {
+    const at_ms = timestamp === null ? Number.NaN : new Date(timestamp).getTime();
+    if (!(at_ms >= start_ms && at_ms < end_ms)) continue;
+    const window_ms = findWindow(at_ms, window);
+    counts.set(window_ms, (counts.get(window_ms) ?? 0) + 1);
+  }
+  return [...counts]
+    .sort(([left], [right]) => left - right)
+    .map(([at_ms, count]) => ({ at: new Date(at_ms).toISOString(), label: label(count) }));
+}
+
+/** Start of the window of an instant. */
+function findWindow(at_ms: number, window: UsageWindowSize): number {
+  if (window !== 'HOUR') return startOfWindow(new Date(at_ms).toISOString().slice(0, 10), window);
+  return at_ms - (at_ms % HOUR_MS);
 }

@@ -25,8 +25,8 @@ import type { UsageSearch } from './routes.ts';
 import { SplitTable } from './split-table.tsx';
 import { UsageChart } from './usage-chart.tsx';
 import { UsageControls } from './usage-controls.tsx';
-import { chooseWindow, isTooFine } from './usage-figures.ts';
-import { analyticsQuery, type UsageQuery, usageQuery, useSplit } from './usage-queries.ts';
+import { chooseWindow, isAdditive, isTooFine } from './usage-figures.ts';
+import { buildAnalyticsQuery, buildWindowsQuery, type UsageQuery, useSplit } from './usage-queries.ts';
 import { UsageStats } from './usage-stats.tsx';
 import { USAGE_TEXTS } from './usage-texts.ts';
 
@@ -57,15 +57,15 @@ export function UsagePage(): ReactNode {
   };
   const enabled = meter !== undefined;
   const { window: _, ...whole } = query;
-  const usage = useQuery({ ...usageQuery(query), enabled });
+  const usage = useQuery({ ...buildWindowsQuery(query), enabled });
   const usageBefore = useQuery({
-    ...usageQuery({ ...query, range: before }),
+    ...buildWindowsQuery({ ...query, range: before }),
     enabled: enabled && search.compare !== undefined,
   });
   const isOfOne = search.customer !== undefined;
-  const cost = useQuery({ ...analyticsQuery(isOfOne ? query : whole), enabled });
+  const cost = useQuery({ ...buildAnalyticsQuery(isOfOne ? query : whole), enabled });
   const compared = search.compare === undefined ? null : before;
-  const split = useSplit({ query, split: search.split, before: compared });
+  const split = useSplit({ query, split: search.split, before: compared, values_max: search.values });
   const change = (next: Partial<UsageSearch>) =>
     void navigate({ search: (old: UsageSearch) => dropEmpty({ ...old, ...next }) as never, resetScroll: false });
   if (meters.error) return <Failure error={meters.error} onRetry={meters.refetch} />;
@@ -156,7 +156,7 @@ export function UsagePage(): ReactNode {
           ) : (
             <>
               <UsageChart
-                isOfOne={isOfOne}
+                external_customer_id={search.customer}
                 onShow={(show) => change({ show })}
                 title={search.show === 'cost' && isOfOne ? texts.costPer(window) : texts.usagePer(meter.name, window)}
                 usage={usage.data}
@@ -175,7 +175,8 @@ export function UsagePage(): ReactNode {
                   split={split}
                   name={search.split === 'customer' ? texts.customer : search.split.slice(2)}
                   total={usage.data}
-                  isAdditive={ADDITIVE.has(meter.aggregation.type)}
+                  isAdditive={isAdditive(meter.aggregation.type)}
+                  onMore={(values) => change({ values })}
                   beforeName={compared ? beforeName : null}
                   isOfCustomers={search.split === 'customer'}
                 />
@@ -196,9 +197,6 @@ function formatRange(language: Language, range: DayRange): string {
     new Date(start_time),
   );
 }
-
-/** Aggregations whose values of a split add up to the whole, so that a share has a meaning. */
-const ADDITIVE = new Set(['COUNT', 'SUM', 'SUM_WITH_MULTIPLIER']);
 
 function dropEmpty(search: UsageSearch): UsageSearch {
   return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as UsageSearch;

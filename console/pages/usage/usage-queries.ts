@@ -1,33 +1,33 @@
 /** Reads of the usage explorer. */
 import { keepPreviousData, queryOptions, useQueries, useQuery } from '@tanstack/react-query';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { type DayRange, toInstants } from '../../components/range.ts';
 import { listValues } from './usage-figures.ts';
-import type { UsageWindow } from './usage-window.ts';
+import type { UsageWindowSize } from './usage-window.ts';
 
-/** Values of a split that are read, each by a query of its own. */
+/** Values of a split that are read first, each by a query of its own. */
 const VALUES_MAX = 12;
 
 export type MeterUsage = Awaited<ReturnType<typeof askUsage>>;
 export type Analytics = Awaited<ReturnType<typeof askAnalytics>>;
 
 function askUsage(body: object, signal: AbortSignal) {
-  return dataFrom(api.POST('/events/usage/meter', { body: body as never, signal }));
+  return readData(api.POST('/events/usage/meter', { body: body as never, signal }));
 }
 
 function askAnalytics(body: object, signal: AbortSignal) {
-  return dataFrom(api.POST('/events/analytics', { body: body as never, signal }));
+  return readData(api.POST('/events/analytics', { body: body as never, signal }));
 }
 
 export type UsageQuery = {
   readonly meter_id: string;
   readonly range: DayRange;
   readonly external_customer_id?: string;
-  readonly window?: UsageWindow;
+  readonly window?: UsageWindowSize;
   readonly filters?: Record<string, string[]>;
 };
 
-export function usageQuery({ meter_id, range, external_customer_id, window, filters }: UsageQuery) {
+export function buildWindowsQuery({ meter_id, range, external_customer_id, window, filters }: UsageQuery) {
   const body = {
     meter_id,
     ...toInstants(range),
@@ -45,7 +45,14 @@ export function usageQuery({ meter_id, range, external_customer_id, window, filt
 
 export type AnalyticsQuery = UsageQuery & { readonly group_by?: string };
 
-export function analyticsQuery({ meter_id, range, external_customer_id, window, group_by, filters }: AnalyticsQuery) {
+export function buildAnalyticsQuery({
+  meter_id,
+  range,
+  external_customer_id,
+  window,
+  group_by,
+  filters,
+}: AnalyticsQuery) {
   const body = {
     meter_ids: [meter_id],
     ...toInstants(range),
@@ -70,36 +77,42 @@ export type SplitRow = {
   readonly cost: Analytics | undefined;
 };
 
-export type Split = { readonly rows: readonly SplitRow[]; readonly left_out: number; readonly isPending: boolean };
+export type UsageSplit = { readonly rows: readonly SplitRow[]; readonly left_out: number; readonly isPending: boolean };
 
-type SplitInput = { query: UsageQuery; split: string | undefined; before: DayRange | null };
+type SplitInput = {
+  query: UsageQuery;
+  split: string | undefined;
+  before: DayRange | null;
+  /** Values to read. */
+  values_max: number | undefined;
+};
 
 /** Usage for each value of a property, or for each customer: one answer of the API each, so that nothing is summed in the browser. */
-export function useSplit({ query, split, before }: SplitInput): Split {
+export function useSplit({ query, split, before, values_max = VALUES_MAX }: SplitInput): UsageSplit {
   const property = split?.startsWith('p:') ? split.slice(2) : undefined;
   const { window: _, ...whole } = query;
   const items = useQuery({
-    ...analyticsQuery({ ...whole, ...(property === undefined ? {} : { group_by: property }) }),
+    ...buildAnalyticsQuery({ ...whole, ...(property === undefined ? {} : { group_by: property }) }),
     enabled: split !== undefined && query.meter_id !== '',
   });
   const weights = (items.data?.items ?? []).map(({ properties, external_customer_id, total_usage }) => ({
     value: property === undefined ? external_customer_id : readValue(properties, property),
     usage: total_usage,
   }));
-  const { values, left_out } = listValues(weights, VALUES_MAX);
+  const { values, left_out } = listValues(weights, values_max);
   const narrow = (value: string, base: UsageQuery): UsageQuery =>
     property === undefined ? { ...base, external_customer_id: value } : { ...base, filters: { [property]: [value] } };
   const enabled = split !== undefined && !items.isPlaceholderData;
   const usages = useQueries({
-    queries: values.map((value) => ({ ...usageQuery(narrow(value, query)), enabled })),
+    queries: values.map((value) => ({ ...buildWindowsQuery(narrow(value, query)), enabled })),
   });
   const befores = useQueries({
     queries: before
-      ? values.map((value) => ({ ...usageQuery(narrow(value, { ...whole, range: before })), enabled }))
+      ? values.map((value) => ({ ...buildWindowsQuery(narrow(value, { ...whole, range: before })), enabled }))
       : [],
   });
   const costs = useQueries({
-    queries: values.map((value) => ({ ...analyticsQuery(narrow(value, whole)), enabled })),
+    queries: values.map((value) => ({ ...buildAnalyticsQuery(narrow(value, whole)), enabled })),
   });
   return {
     rows: values.map((value, at) => ({
@@ -117,3 +130,24 @@ function readValue(properties: Record<string, unknown> | null, property: string)
   const value = properties?.[property];
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
 }
+
+/** Corrections that the chart reads, the newest ones. */
+const CORRECTIONS_MAX = 1_000;
+
+/** Corrections of events with the name of a meter. A correction of an event in the range was requested after its beginning. */
+export function buildCorrectedQuery({ event_name, external_customer_id, range }: CorrectedQuery) {
+  const query = {
+    event_name,
+    ...(external_customer_id === undefined ? {} : { external_customer_id }),
+    state: 'applied',
+    start_time: toInstants(range).start_time,
+    limit: CORRECTIONS_MAX,
+  };
+  return queryOptions({
+    queryKey: ['/events/corrections', query] as const,
+    queryFn: ({ signal }) => readData(api.GET('/events/corrections', { params: { query: query as never }, signal })),
+    staleTime: 30_000,
+  });
+}
+
+type CorrectedQuery = Pick<UsageQuery, 'external_customer_id' | 'range'> & { readonly event_name: string };

@@ -3,10 +3,10 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { type DayRange, toInstants } from '../../components/range.ts';
-import { formatCount, formatMoney, minorDigits } from '../../figures/format.ts';
+import { countMinorDigits, formatCount, formatMoney } from '../../figures/format.ts';
 import { Money, Quantity, Unknown, WhyButton } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
-import { uncountedCountsQuery } from '../events/event-queries.ts';
+import { buildUncountedCountsQuery } from '../events/event-queries.ts';
 import { computeAverage } from '../plans/price-figures.ts';
 import styles from './usage.module.css';
 import type { UsageMeter } from './usage-controls.tsx';
@@ -58,10 +58,10 @@ export function UsageStats({
             totals.map(({ currency, total_cost }) => (
               <WhyButton
                 key={currency}
-                why={texts.why(formatMoney(language, roundAmount(total_cost!, minorDigits(currency)), currency))}
+                why={texts.why(formatMoney(language, roundAmount(total_cost!, countMinorDigits(currency)), currency))}
                 onOpen={onWhy}
               >
-                <Money amount={roundAmount(total_cost!, minorDigits(currency))} currency={currency} />
+                <Money amount={roundAmount(total_cost!, countMinorDigits(currency))} currency={currency} />
               </WhyButton>
             ))
           )
@@ -103,7 +103,10 @@ function NotCounted({ event_name, external_customer_id, range }: NotCountedProps
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
   const customer = external_customer_id === undefined ? {} : { external_customer_id };
-  const counts = useQuery({ ...uncountedCountsQuery({ event_name, ...customer, ...toInstants(range) }), retry: false });
+  const counts = useQuery({
+    ...buildUncountedCountsQuery({ event_name, ...customer, ...toInstants(range) }),
+    retry: false,
+  });
   const found = (counts.data?.counts ?? []).reduce((sum, { event_count }) => sum + event_count, 0);
   if (found === 0) return null;
   return (

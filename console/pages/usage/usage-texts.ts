@@ -1,9 +1,9 @@
 /** Texts of the usage explorer. */
 import { defineTexts } from '../../texts/texts.ts';
-import type { UsageWindow } from './usage-window.ts';
+import type { UsageWindowSize } from './usage-window.ts';
 
-const PER_EN: Record<UsageWindow, string> = { HOUR: 'hour', DAY: 'day', MONTH: 'month' };
-const PER_DE: Record<UsageWindow, string> = { HOUR: 'Stunde', DAY: 'Tag', MONTH: 'Monat' };
+const PER_EN: Record<UsageWindowSize, string> = { HOUR: 'hour', DAY: 'day', MONTH: 'month' };
+const PER_DE: Record<UsageWindowSize, string> = { HOUR: 'Stunde', DAY: 'Tag', MONTH: 'Monat' };
 
 export const USAGE_TEXTS = defineTexts(
   {
@@ -35,15 +35,22 @@ export const USAGE_TEXTS = defineTexts(
     noPrice: 'no price charges for it',
     why: (amount: string) => `Why ${amount}?`,
     notCounted: (count: string) => `${count} not counted`,
-    usagePer: (meter: string, window: UsageWindow) => `${meter} per ${PER_EN[window]}`,
-    costPer: (window: UsageWindow) => `Cost per ${PER_EN[window]}`,
+    usagePer: (meter: string, window: UsageWindowSize) => `${meter} per ${PER_EN[window]}`,
+    costPer: (window: UsageWindowSize) => `Cost per ${PER_EN[window]}`,
     dashed: (period: string) => `dashed: ${period}`,
     priceChange: (plan: string) => `Price change, ${plan}`,
+    correctedEvents: (count: number) => (count === 1 ? '1 event corrected' : `${count} events corrected`),
     quantity: 'Quantity',
     share: 'Share',
     costAlone: 'Cost alone',
     costAloneHint: 'Cost alone: each row priced as if it were the only usage, so tiers begin at the first in each.',
-    leftOut: (count: string) => `${count} smaller values are not shown.`,
+    leftOut: (count: string) => `Not listed: ${count} smaller values.`,
+    showMore: (count: string) => `Show ${count} more`,
+    other: 'Other',
+    notDrawn: (count: string) =>
+      `Not drawn: ${count} smaller values, whose sum has no meaning. The table has them all.`,
+    costNotDrawn: (count: string) =>
+      `Not drawn: ${count} line items in several currencies. The cost’s thread has them all.`,
     csv: 'CSV',
     csvTitle: 'All customers of the meter in this period, from the export of the API',
     asOf: 'as of',
@@ -91,12 +98,19 @@ export const USAGE_TEXTS = defineTexts(
       costPer: (window) => `Kosten je ${PER_DE[window]}`,
       dashed: (period) => `gestrichelt: ${period}`,
       priceChange: (plan) => `Preisänderung, ${plan}`,
+      correctedEvents: (count) => (count === 1 ? '1 Ereignis berichtigt' : `${count} Ereignisse berichtigt`),
       quantity: 'Menge',
       share: 'Anteil',
       costAlone: 'Kosten allein',
       costAloneHint:
         'Kosten allein: jede Zeile berechnet, als wäre sie die einzige Nutzung; Staffeln beginnen in jeder von vorn.',
-      leftOut: (count) => `${count} kleinere Werte werden nicht gezeigt.`,
+      leftOut: (count) => `Nicht aufgelistet: ${count} kleinere Werte.`,
+      showMore: (count) => `${count} weitere zeigen`,
+      other: 'Übrige',
+      notDrawn: (count) =>
+        `Nicht gezeichnet: ${count} kleinere Werte, deren Summe nichts bedeutet. Die Tabelle hat sie alle.`,
+      costNotDrawn: (count) =>
+        `Nicht gezeichnet: ${count} Positionen in mehreren Währungen. Der Faden der Kosten hat sie alle.`,
       csv: 'CSV',
       csvTitle: 'Alle Kunden des Zählers in diesem Zeitraum, aus dem Export der API',
       asOf: 'Stand',

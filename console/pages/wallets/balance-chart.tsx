@@ -8,12 +8,12 @@ import { formatInstant, formatQuantity } from '../../figures/format.ts';
 import { useZone } from '../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { TEXTS } from './texts.ts';
-import { listBalanceSteps, type Wallet } from './wallet.ts';
+import { listBalanceSteps, type WalletRecord } from './wallet.ts';
 import styles from './wallets.module.css';
 
 const MOVEMENTS_MAX = 200;
 
-export function BalanceChart({ wallet }: { wallet: Wallet }): ReactNode {
+export function BalanceChart({ wallet }: { wallet: WalletRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
   const zone = useZone();

@@ -9,7 +9,7 @@ import { Money } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { isZero, negateDecimal } from '../invoices/decimals.ts';
 import { TEXTS } from './texts.ts';
-import { type LiveWallet, walletName } from './wallet.ts';
+import { formatWalletName, type LiveWallet } from './wallet.ts';
 
 export function BalanceThread({ wallet, onClose }: { wallet: LiveWallet; onClose: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
@@ -42,7 +42,7 @@ export function BalanceThread({ wallet, onClose }: { wallet: LiveWallet; onClose
   return (
     <SideSheet
       title={texts.why(money(real_time_balance))}
-      subtitle={<bdi>{walletName(wallet)}</bdi>}
+      subtitle={<bdi>{formatWalletName(wallet)}</bdi>}
       onClose={onClose}
       footer={
         <>

@@ -10,19 +10,19 @@ import { Quantity } from '../../figures/money.tsx';
 import { Day, Moment } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { TEXTS } from './texts.ts';
-import { findOwnDescription, type Wallet, type WalletTransaction } from './wallet.ts';
+import { findOwnDescription, type TransactionRecord, type WalletRecord } from './wallet.ts';
 import styles from './wallets.module.css';
 
 const FROM = '/env/$environment_id/wallets/$wallet_id';
 const FILTERS = ['all', 'in', 'out'] as const;
 
-type LedgerProps = { wallet: Wallet; movements: 'in' | 'out' | undefined };
+type LedgerProps = { wallet: WalletRecord; movements: 'in' | 'out' | undefined };
 
 export function Ledger({ wallet, movements }: LedgerProps): ReactNode {
   const texts = useTexts(TEXTS);
   const type = movements === undefined ? {} : { type: movements === 'in' ? ('credit' as const) : ('debit' as const) };
   const list = usePages('/wallets/{id}/transactions', { path: { id: wallet.id }, query: type });
-  const rows = list.rows as readonly WalletTransaction[];
+  const rows = list.rows as readonly TransactionRecord[];
   return (
     <Section
       title={texts.ledger}
@@ -69,7 +69,7 @@ export function Ledger({ wallet, movements }: LedgerProps): ReactNode {
 
 type WalletTexts = ReturnType<typeof useTexts<typeof TEXTS.en>>;
 
-function listLedgerColumns(texts: WalletTexts): Column<WalletTransaction>[] {
+function listLedgerColumns(texts: WalletTexts): Column<TransactionRecord>[] {
   return [
     {
       key: 'at',
@@ -121,7 +121,7 @@ function listLedgerColumns(texts: WalletTexts): Column<WalletTransaction>[] {
 }
 
 /** Why credits moved, with the invoice that moved them. */
-function Reason({ entry }: { entry: WalletTransaction }): ReactNode {
+function Reason({ entry }: { entry: TransactionRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const { transaction_reason, transaction_status, reference_type, reference_id } = entry;
   const description = findOwnDescription(entry);

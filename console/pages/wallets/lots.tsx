@@ -10,13 +10,13 @@ import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import { TEXTS } from './texts.ts';
-import { countDaysLeft, sortLots, type Wallet, type WalletTransaction } from './wallet.ts';
+import { countDaysLeft, sortLots, type TransactionRecord, type WalletRecord } from './wallet.ts';
 import styles from './wallets.module.css';
 
 const LOTS_MAX = 100;
 const SOON_DAYS = 14;
 
-export function Lots({ wallet }: { wallet: Wallet }): ReactNode {
+export function Lots({ wallet }: { wallet: WalletRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const now_ms = useNow();
   const lots = useGet('/wallets/{id}/transactions', {
@@ -35,7 +35,7 @@ export function Lots({ wallet }: { wallet: Wallet }): ReactNode {
             <DataTable
               label={texts.lots}
               columns={listLotColumns(texts, now_ms)}
-              rows={sortLots(items as readonly WalletTransaction[])}
+              rows={sortLots(items as readonly TransactionRecord[])}
               rowKey={({ id }) => id}
             />
           )
@@ -48,7 +48,7 @@ export function Lots({ wallet }: { wallet: Wallet }): ReactNode {
 function listLotColumns(
   texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
   now_ms: number,
-): Column<WalletTransaction>[] {
+): Column<TransactionRecord>[] {
   return [
     {
       key: 'reason',

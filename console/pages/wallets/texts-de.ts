@@ -35,7 +35,6 @@ export const WALLET_TEXTS_DE = {
   rateHint: 'Bei 1 sind Credits Geld. Später ist der Wert nicht zu ändern.',
   rateFirst: 'Zuerst den Wert eines Credits eingeben',
   create: 'Guthaben anlegen',
-  more: 'Mehr',
   record: 'JSON, curl, Verlauf',
   notActive: 'Das Guthaben ist nicht aktiv',
   topUp: 'Aufladen…',

@@ -34,7 +34,6 @@ export const WALLET_TEXTS_EN = {
   rateHint: 'With 1, credits are money. It cannot be changed later.',
   rateFirst: 'First enter the value of a credit',
   create: 'Create wallet',
-  more: 'More',
   record: 'JSON, curl, history',
   notActive: 'The wallet is not active',
   topUp: 'Top up…',

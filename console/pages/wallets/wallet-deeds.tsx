@@ -2,22 +2,22 @@
 import { Modal, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
 import { Confirm } from '../../components/confirm.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { formatMoney, formatQuantity } from '../../figures/format.ts';
 import { Quantity } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { addDecimals, compareDecimals, negateDecimal } from '../invoices/decimals.ts';
 import { TEXTS } from './texts.ts';
-import { type Wallet, walletName } from './wallet.ts';
+import { formatWalletName, type WalletRecord } from './wallet.ts';
 import styles from './wallets.module.css';
 
-type DeedProps = { wallet: Wallet; onClose: () => void };
+type DeedProps = { wallet: WalletRecord; onClose: () => void };
 
 const TOP_UP_REASONS = ['FREE_CREDIT_GRANT', 'PURCHASED_CREDIT_DIRECT', 'PURCHASED_CREDIT_INVOICED'] as const;
 type TopUpReason = (typeof TOP_UP_REASONS)[number];
@@ -35,7 +35,7 @@ export function TopUpWallet({ wallet, onClose }: DeedProps): ReactNode {
   const [description, setDescription] = useState('');
   const key = useDeedKey();
   const topUp = useWalletDeed(onClose, () =>
-    dataFrom(
+    readData(
       api.POST('/wallets/{id}/top-up', {
         params: { path: { id: wallet.id } },
         body: {
@@ -52,7 +52,7 @@ export function TopUpWallet({ wallet, onClose }: DeedProps): ReactNode {
   const isUsable = credits !== '' && compareDecimals(credits, '0') > 0;
   const isInvoiced = reason === 'PURCHASED_CREDIT_INVOICED';
   return (
-    <DeedDialogue title={texts.topUpTitle(walletName(wallet))} deed={topUp} onClose={onClose}>
+    <DeedDialogue title={texts.topUpTitle(formatWalletName(wallet))} deed={topUp} onClose={onClose}>
       <div className={styles.form}>
         <Choice
           label={texts.howPaid}
@@ -66,7 +66,7 @@ export function TopUpWallet({ wallet, onClose }: DeedProps): ReactNode {
           value={credits}
           required
           data-autofocus
-          error={fieldError(topUp, 'credits_to_add')}
+          error={findFieldError(topUp, 'credits_to_add')}
           onValue={setCredits}
         />
         <TextInput
@@ -74,7 +74,7 @@ export function TopUpWallet({ wallet, onClose }: DeedProps): ReactNode {
           description={texts.lastDayHint}
           type="date"
           value={expiry}
-          error={fieldError(topUp, 'expiry_date_utc')}
+          error={findFieldError(topUp, 'expiry_date_utc')}
           onChange={({ currentTarget }) => setExpiry(currentTarget.value)}
         />
         <DescriptionInput value={description} onValue={setDescription} />
@@ -105,7 +105,7 @@ export function DebitWallet({ wallet, onClose }: DeedProps): ReactNode {
   const [description, setDescription] = useState('');
   const key = useDeedKey();
   const debit = useWalletDeed(onClose, () =>
-    dataFrom(
+    readData(
       api.POST('/wallets/{id}/debit', {
         params: { path: { id: wallet.id } },
         body: {
@@ -120,7 +120,7 @@ export function DebitWallet({ wallet, onClose }: DeedProps): ReactNode {
   const isUsable = credits !== '' && compareDecimals(credits, '0') > 0;
   const isTooMuch = isUsable && compareDecimals(credits, wallet.credit_balance) > 0;
   return (
-    <DeedDialogue title={texts.debitTitle(walletName(wallet))} deed={debit} onClose={onClose}>
+    <DeedDialogue title={texts.debitTitle(formatWalletName(wallet))} deed={debit} onClose={onClose}>
       <div className={styles.form}>
         <p className="muted">{texts.debitHint}</p>
         <NumberInput
@@ -128,7 +128,7 @@ export function DebitWallet({ wallet, onClose }: DeedProps): ReactNode {
           value={credits}
           required
           data-autofocus
-          error={fieldError(debit, 'credits')}
+          error={findFieldError(debit, 'credits')}
           onValue={setCredits}
         />
         <DescriptionInput value={description} onValue={setDescription} />
@@ -160,9 +160,9 @@ export function CloseWallet({ wallet, onClose }: DeedProps): ReactNode {
   return (
     <Confirm
       needs="wallet:write"
-      title={texts.closeTitle(walletName(wallet))}
+      title={texts.closeTitle(formatWalletName(wallet))}
       action={texts.closeNow}
-      typed={walletName(wallet)}
+      typed={formatWalletName(wallet)}
       isDangerous
       onClose={onClose}
       onConfirm={async () => {
@@ -224,7 +224,7 @@ function DescriptionInput({ value, onValue }: { value: string; onValue: (value: 
 }
 
 /** The credits before and after, with the words for the moment at which they change. */
-function Effect({ wallet, words, after }: { wallet: Wallet; words: string; after: string }): ReactNode {
+function Effect({ wallet, words, after }: { wallet: WalletRecord; words: string; after: string }): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
   return (

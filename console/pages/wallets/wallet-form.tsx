@@ -4,10 +4,10 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { Choice } from '../../components/choice.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -29,7 +29,7 @@ export function WalletForm({ customer_id, onClose }: WalletFormProps): ReactNode
   const [rate, setRate] = useState('1');
   const save = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/wallets', {
           body: {
             customer_id: customer,
@@ -56,12 +56,12 @@ export function WalletForm({ customer_id, onClose }: WalletFormProps): ReactNode
   return (
     <SideSheet title={texts.newTitle} onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
-        <CustomerSelect value={customer} onValue={setCustomer} error={fieldError(save, 'customer_id')} />
+        <CustomerSelect value={customer} onValue={setCustomer} error={findFieldError(save, 'customer_id')} />
         <TextInput
           label={texts.name}
           placeholder={texts.namePlaceholder}
           value={name}
-          error={fieldError(save, 'name')}
+          error={findFieldError(save, 'name')}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
         <TextInput
@@ -71,7 +71,7 @@ export function WalletForm({ customer_id, onClose }: WalletFormProps): ReactNode
           maxLength={3}
           classNames={{ input: 'mono' }}
           value={currency}
-          error={fieldError(save, 'currency')}
+          error={findFieldError(save, 'currency')}
           onChange={({ currentTarget }) => setCurrency(currentTarget.value.toUpperCase())}
         />
         <div className={styles.choice}>
@@ -88,7 +88,7 @@ export function WalletForm({ customer_id, onClose }: WalletFormProps): ReactNode
           description={texts.rateHint}
           required
           value={rate}
-          error={fieldError(save, 'conversion_rate')}
+          error={findFieldError(save, 'conversion_rate')}
           onValue={setRate}
         />
         <FormFoot

@@ -1,11 +1,11 @@
 /** A wallet: its balance now and after what is used, its lots, its ledger, and what can be done with it. */
-import { Menu } from '@mantine/core';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense } from 'react';
 import { useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { CopyId } from '../../components/copy.tsx';
+import { MoreMenu } from '../../components/more-menu.tsx';
 import { PageHead, Section } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
@@ -20,7 +20,7 @@ import { Ledger } from './ledger.tsx';
 import { Lots } from './lots.tsx';
 import type { WalletSearch } from './routes.ts';
 import { TEXTS } from './texts.ts';
-import { isMoneyWallet, type LiveWallet, walletName } from './wallet.ts';
+import { formatWalletName, isMoneyWallet, type LiveWallet } from './wallet.ts';
 import { CloseWallet, DebitWallet, TopUpWallet } from './wallet-deeds.tsx';
 import { WalletStatus } from './wallet-status.tsx';
 import styles from './wallets.module.css';
@@ -81,9 +81,9 @@ function WalletView({ wallet }: { wallet: LiveWallet }): ReactNode {
   );
 }
 
-type HeadProps = { wallet: LiveWallet; onChange: (next: WalletSearch) => void };
+type WalletHeadProps = { wallet: LiveWallet; onChange: (next: WalletSearch) => void };
 
-function WalletHead({ wallet, onChange }: HeadProps): ReactNode {
+function WalletHead({ wallet, onChange }: WalletHeadProps): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();
   const { customer_id, id, currency, balance, credit_balance, wallet_status } = wallet;
@@ -92,7 +92,7 @@ function WalletHead({ wallet, onChange }: HeadProps): ReactNode {
   const blocked = !can(session, 'wallet', 'write') ? texts.mayNot : isOpen ? null : texts.notActive;
   return (
     <PageHead
-      title={walletName(wallet)}
+      title={formatWalletName(wallet)}
       status={<WalletStatus wallet={wallet} />}
       subtitle={
         <>
@@ -124,21 +124,12 @@ function WalletHead({ wallet, onChange }: HeadProps): ReactNode {
       }
       actions={
         <>
-          <Menu position="bottom-end">
-            <Menu.Target>
-              <Button>{texts.more}</Button>
-            </Menu.Target>
-            <Menu.Dropdown>
-              <Menu.Item onClick={() => onChange({ sheet: 'record' })}>{texts.record}</Menu.Item>
-              <Menu.Item
-                disabled={blocked !== null}
-                title={blocked ?? undefined}
-                onClick={() => onChange({ do: 'close' })}
-              >
-                {texts.close}
-              </Menu.Item>
-            </Menu.Dropdown>
-          </Menu>
+          <MoreMenu
+            actions={[
+              { label: texts.record, onClick: () => onChange({ sheet: 'record' }) },
+              { label: texts.close, blocked, onClick: () => onChange({ do: 'close' }) },
+            ]}
+          />
           <Button blocked={blocked} onClick={() => onChange({ do: 'debit' })}>
             {texts.debit}
           </Button>

@@ -1,10 +1,10 @@
 import type { ReactNode } from 'react';
 import { Chip } from '../../components/chip.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
-import type { Wallet } from './wallet.ts';
+import type { WalletRecord } from './wallet.ts';
 
 /** The state of a wallet: of an active one the state of its balance alerts. */
-export function WalletStatus({ wallet }: { wallet: Pick<Wallet, 'wallet_status' | 'alert_state'> }): ReactNode {
+export function WalletStatus({ wallet }: { wallet: Pick<WalletRecord, 'wallet_status' | 'alert_state'> }): ReactNode {
   const texts = useTexts(TEXTS);
   const { wallet_status, alert_state } = wallet;
   if (wallet_status === 'closed') return <Chip>{texts.closed}</Chip>;

@@ -3,32 +3,32 @@
 import type { ChartPoint } from '../../charts/series.ts';
 import type { components } from '../../client/openapi.d.ts';
 
-export type Wallet = components['schemas']['WalletResponse'];
+export type WalletRecord = components['schemas']['WalletResponse'];
 /** A wallet with its balance after the usage that is not billed yet. */
-export type LiveWallet = Wallet & {
+export type LiveWallet = WalletRecord & {
   current_period_usage: string | null;
   unpaid_invoices_amount: string | null;
   as_of: string | null;
 };
-export type WalletTransaction = components['schemas']['WalletTransactionResponse'];
+export type TransactionRecord = components['schemas']['WalletTransactionResponse'];
 
 /** Wallets may have no name; the currency then names them. */
-export function walletName({ name, currency }: Pick<Wallet, 'name' | 'currency'>): string {
+export function formatWalletName({ name, currency }: Pick<WalletRecord, 'name' | 'currency'>): string {
   return name || currency.toUpperCase();
 }
 
 /** Whether one credit is one unit of the currency, so that credits and money are the same number. */
-export function isMoneyWallet({ conversion_rate }: Pick<Wallet, 'conversion_rate'>): boolean {
+export function isMoneyWallet({ conversion_rate }: Pick<WalletRecord, 'conversion_rate'>): boolean {
   return /^1(\.0+)?$/.test(conversion_rate);
 }
 
-type LedgerEntry = Pick<
-  WalletTransaction,
+type LedgerFields = Pick<
+  TransactionRecord,
   'created_at' | 'credit_balance_before' | 'credit_balance_after' | 'transaction_status'
 >;
 
 /** The balance over time as steps, from the newest-first ledger: each movement ends the level before it. */
-export function listBalanceSteps(ledger: readonly LedgerEntry[]): ChartPoint[] {
+export function listBalanceSteps(ledger: readonly LedgerFields[]): ChartPoint[] {
   const done = ledger.filter(({ transaction_status }) => transaction_status === 'completed').toReversed();
   return done.flatMap(({ created_at, credit_balance_before, credit_balance_after }) => {
     const at_ms = new Date(created_at).getTime();
@@ -39,11 +39,11 @@ export function listBalanceSteps(ledger: readonly LedgerEntry[]): ChartPoint[] {
   });
 }
 
-type Lot = Pick<WalletTransaction, 'expiry_date' | 'created_at'>;
+type CreditLot = Pick<TransactionRecord, 'expiry_date' | 'created_at'>;
 
 /** Lots by the instant at which they expire; those that never expire come last. */
-export function sortLots<Each extends Lot>(lots: readonly Each[]): Each[] {
-  const toSortKey = ({ expiry_date, created_at }: Lot) => `${expiry_date ?? '9999'} ${created_at}`;
+export function sortLots<Each extends CreditLot>(lots: readonly Each[]): Each[] {
+  const toSortKey = ({ expiry_date, created_at }: CreditLot) => `${expiry_date ?? '9999'} ${created_at}`;
   return lots.toSorted((left, right) => (toSortKey(left) < toSortKey(right) ? -1 : 1));
 }
 
@@ -66,6 +66,6 @@ const SERVICE_REASONS: ReadonlySet<string> = new Set([
 export function findOwnDescription({
   transaction_reason,
   description,
-}: Pick<WalletTransaction, 'transaction_reason' | 'description'>): string | null {
+}: Pick<TransactionRecord, 'transaction_reason' | 'description'>): string | null {
   return description && !SERVICE_REASONS.has(transaction_reason) ? description : null;
 }

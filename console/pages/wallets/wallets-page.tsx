@@ -13,7 +13,7 @@ import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useCustomerNames } from './customer-names.ts';
 import { TEXTS } from './texts.ts';
-import { isMoneyWallet, type Wallet, walletName } from './wallet.ts';
+import { formatWalletName, isMoneyWallet, type WalletRecord } from './wallet.ts';
 import { WalletForm } from './wallet-form.tsx';
 import { WalletStatus } from './wallet-status.tsx';
 import styles from './wallets.module.css';
@@ -27,7 +27,7 @@ export function WalletsPage(): ReactNode {
   const { show, sheet, customer } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const list = usePages('/wallets', { query: { ...(show ? { status: show } : {}) } });
-  const rows = list.rows as readonly Wallet[];
+  const rows = list.rows as readonly WalletRecord[];
   const names = useCustomerNames(rows.map(({ customer_id }) => customer_id));
   const openSheet = (next?: 'new') =>
     void navigate({
@@ -99,7 +99,7 @@ export function WalletsPage(): ReactNode {
 function listColumns(
   texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
   names: ReadonlyMap<string, string>,
-): Column<Wallet>[] {
+): Column<WalletRecord>[] {
   return [
     {
       key: 'customer',
@@ -113,7 +113,7 @@ function listColumns(
       key: 'name',
       header: texts.wallet,
       width: 'minmax(130px, 1.6fr)',
-      cell: (wallet) => <bdi>{walletName(wallet)}</bdi>,
+      cell: (wallet) => <bdi>{formatWalletName(wallet)}</bdi>,
     },
     {
       key: 'status',

@@ -6,14 +6,14 @@ import { Moment } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { DeliveryChip } from './endpoint-chip.tsx';
 import { WEBHOOK_TEXTS, type WebhookTexts } from './texts.ts';
-import type { WebhookDelivery } from './webhook-records.ts';
+import type { DeliveryRecord } from './webhook-records.ts';
 
 export function DeliveryTable({
   deliveries,
   openId,
   onOpen,
 }: {
-  deliveries: ListOfPages<WebhookDelivery>;
+  deliveries: ListOfPages<DeliveryRecord>;
   openId: string | null;
   onOpen: (id: string) => void;
 }): ReactNode {
@@ -32,7 +32,7 @@ export function DeliveryTable({
   );
 }
 
-function listColumns(texts: WebhookTexts): Column<WebhookDelivery>[] {
+function listColumns(texts: WebhookTexts): Column<DeliveryRecord>[] {
   return [
     {
       key: 'event',

@@ -4,11 +4,11 @@ import { type Fact, Facts, Sheet } from '../../components/page.tsx';
 import { Moment } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { WEBHOOK_TEXTS } from './texts.ts';
-import type { WebhookEndpoint } from './webhook-records.ts';
+import type { EndpointRecord } from './webhook-records.ts';
 import styles from './webhooks.module.css';
 
 type EndpointFactsProps = {
-  endpoint: WebhookEndpoint;
+  endpoint: EndpointRecord;
   blocked: string | null;
   onRotate: () => void;
   onDisable: () => void;

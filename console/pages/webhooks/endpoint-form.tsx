@@ -2,23 +2,23 @@
 import { TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Choice } from '../../components/choice.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
+import { SecretSheet } from '../../components/secret-sheet.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { EventNamesInput } from './event-names-input.tsx';
-import { SecretSheet } from './secret-sheet.tsx';
 import { WEBHOOK_TEXTS } from './texts.ts';
-import type { WebhookEndpoint } from './webhook-records.ts';
+import type { EndpointRecord } from './webhook-records.ts';
 import styles from './webhooks.module.css';
 
 export function EndpointForm({
   endpoint,
   onClose,
 }: {
-  endpoint?: WebhookEndpoint | undefined;
+  endpoint?: EndpointRecord | undefined;
   onClose: () => void;
 }): ReactNode {
   const texts = useTexts(WEBHOOK_TEXTS);
@@ -32,9 +32,9 @@ export function EndpointForm({
       const body = {
         url,
         description: description === '' ? null : description,
-        event_names: (reach === 'all' ? [] : names) as WebhookEndpoint['event_names'],
+        event_names: (reach === 'all' ? [] : names) as EndpointRecord['event_names'],
       };
-      if (!endpoint) return (await dataFrom(api.POST('/webhooks/endpoints', { body }))).secret;
+      if (!endpoint) return (await readData(api.POST('/webhooks/endpoints', { body }))).secret;
       await api.PUT('/webhooks/endpoints/{id}', { params: { path: { id: endpoint.id } }, body });
       return null;
     },
@@ -44,7 +44,10 @@ export function EndpointForm({
     },
   );
   const title = endpoint ? texts.editTitle : texts.addTitle;
-  if (save.data) return <SecretSheet title={title} secret={save.data} hint={texts.secretOnce} onClose={onClose} />;
+  if (save.data)
+    return (
+      <SecretSheet title={title} label={texts.secret} secret={save.data} hint={texts.secretOnce} onClose={onClose} />
+    );
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate(undefined);
@@ -59,13 +62,13 @@ export function EndpointForm({
           type="url"
           required
           value={url}
-          error={fieldError(save, 'url')}
+          error={findFieldError(save, 'url')}
           onChange={({ currentTarget }) => setUrl(currentTarget.value)}
         />
         <TextInput
           label={texts.description}
           value={description}
-          error={fieldError(save, 'description')}
+          error={findFieldError(save, 'description')}
           onChange={({ currentTarget }) => setDescription(currentTarget.value)}
         />
         <div>

@@ -35,7 +35,6 @@ export const WEBHOOK_TEXTS = defineTexts(
     secretOnce: 'Copy the secret to the program that receives the events. It is not shown again.',
     secretOverlap: (hours: string) =>
       `Copy the secret now; it is not shown again. For ${hours} hours each request is signed with the old secret, too.`,
-    haveIt: 'I have copied it',
     oldSecretUntil: 'Old secret signs until',
     rotate: 'Rotate secret…',
     rotateTitle: 'Rotate secret',
@@ -119,7 +118,6 @@ export const WEBHOOK_TEXTS = defineTexts(
         'Kopieren Sie den Schlüssel in das Programm, das die Ereignisse empfängt. Er wird nicht noch einmal gezeigt.',
       secretOverlap: (hours) =>
         `Kopieren Sie den Schlüssel jetzt; er wird nicht noch einmal gezeigt. Für ${hours} Stunden signiert auch der alte.`,
-      haveIt: 'Ich habe ihn kopiert',
       oldSecretUntil: 'Alter Schlüssel signiert bis',
       rotate: 'Schlüssel erneuern…',
       rotateTitle: 'Schlüssel erneuern',

@@ -3,7 +3,7 @@ import { Tabs } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
@@ -21,14 +21,14 @@ import { DeliveryTable } from './delivery-table.tsx';
 import { EndpointChip } from './endpoint-chip.tsx';
 import { EndpointFacts } from './endpoint-facts.tsx';
 import { EndpointForm } from './endpoint-form.tsx';
+import { RotateSecretSheet } from './rotate-secret-sheet.tsx';
 import { DELIVERY_VIEWS, type WebhookSearch } from './routes.ts';
-import { RotateSecretSheet } from './secret-sheet.tsx';
 import { WEBHOOK_TEXTS } from './texts.ts';
-import type { WebhookEndpoint } from './webhook-records.ts';
+import type { EndpointRecord } from './webhook-records.ts';
 import styles from './webhooks.module.css';
 
 const FROM = '/env/$environment_id/webhooks/$endpoint_id';
-type Deed = 'disable' | 'delete';
+type EndpointDeed = 'disable' | 'delete';
 
 export function WebhookPage(): ReactNode {
   const { endpoint_id } = useParams({ from: FROM });
@@ -40,13 +40,13 @@ export function WebhookPage(): ReactNode {
   );
 }
 
-function Endpoint({ endpoint }: { endpoint: WebhookEndpoint }): ReactNode {
+function Endpoint({ endpoint }: { endpoint: EndpointRecord }): ReactNode {
   const texts = useTexts(WEBHOOK_TEXTS);
   const { sheet, delivery } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
   const session = useSession();
-  const [deed, setDeed] = useState<Deed | null>(null);
+  const [deed, setDeed] = useState<EndpointDeed | null>(null);
   const { id, url, description, endpoint_status } = endpoint;
   const isOn = endpoint_status === 'enabled';
   const open = (search: Pick<WebhookSearch, 'sheet' | 'delivery'> = {}) =>
@@ -57,7 +57,7 @@ function Endpoint({ endpoint }: { endpoint: WebhookEndpoint }): ReactNode {
   };
   const enable = useDeed(() => change('enabled'));
   const test = useDeed(
-    () => dataFrom(api.POST('/webhooks/endpoints/{id}/test', { params: { path: { id } } })),
+    () => readData(api.POST('/webhooks/endpoints/{id}/test', { params: { path: { id } } })),
     async (sent) => {
       await invalidate(queries, '/webhooks/deliveries');
       open({ sheet: 'delivery', delivery: sent.id });

@@ -2,22 +2,22 @@
 import type { components } from '../../client/openapi.d.ts';
 import type { Tone } from '../../components/tone.ts';
 
-export type WebhookEndpoint = components['schemas']['WebhookEndpointResponse'];
-export type WebhookDelivery = components['schemas']['WebhookDeliveryResponse'];
+export type EndpointRecord = components['schemas']['WebhookEndpointResponse'];
+export type DeliveryRecord = components['schemas']['WebhookDeliveryResponse'];
 export type WebhookDeliveryDetail = components['schemas']['WebhookDeliveryDetailResponse'];
 
 export type EndpointState = 'enabled' | 'failing' | 'disabled';
 
 /** An enabled endpoint fails from its first failure to its next success. */
 export function deriveEndpointState(
-  endpoint: Pick<WebhookEndpoint, 'endpoint_status' | 'failing_since'>,
+  endpoint: Pick<EndpointRecord, 'endpoint_status' | 'failing_since'>,
 ): EndpointState {
   if (endpoint.endpoint_status === 'disabled') return 'disabled';
   return endpoint.failing_since === null ? 'enabled' : 'failing';
 }
 
 export const ENDPOINT_TONES: Record<EndpointState, Tone> = { enabled: 'ok', failing: 'bad', disabled: 'plain' };
-export const DELIVERY_TONES: Record<WebhookDelivery['delivery_status'], Tone> = {
+export const DELIVERY_TONES: Record<DeliveryRecord['delivery_status'], Tone> = {
   pending: 'warn',
   delivered: 'ok',
   failed: 'bad',

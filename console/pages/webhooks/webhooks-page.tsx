@@ -15,7 +15,7 @@ import { useTexts } from '../../texts/texts.ts';
 import { EndpointChip } from './endpoint-chip.tsx';
 import { EndpointForm } from './endpoint-form.tsx';
 import { WEBHOOK_TEXTS, type WebhookTexts } from './texts.ts';
-import type { WebhookEndpoint } from './webhook-records.ts';
+import type { EndpointRecord } from './webhook-records.ts';
 
 const FROM = '/env/$environment_id/webhooks';
 
@@ -66,7 +66,7 @@ export function WebhooksPage(): ReactNode {
   );
 }
 
-function listColumns(texts: WebhookTexts): Column<WebhookEndpoint>[] {
+function listColumns(texts: WebhookTexts): Column<EndpointRecord>[] {
   return [
     {
       key: 'url',

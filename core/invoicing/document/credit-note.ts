@@ -4,7 +4,7 @@ import { toInstant } from '../../foundation/time/instant.ts';
 import type { CreditNote, CreditNoteLineItem } from '../credit-note/record.ts';
 import type { Invoice } from '../invoice/record.ts';
 import { buildPageParts, findReverseChargeNote, type PrintedDocument } from './document.ts';
-import { type Language, selectTranslations, showAmount, showDay, showMoney } from './language.ts';
+import { type DocumentLanguage, selectTranslations, showAmount, showDay, showMoney } from './language.ts';
 import { buildReceiver, type DocumentCustomer } from './party.ts';
 import type { InvoicePdfConfig } from './setting.ts';
 import type { DocumentTax } from './tax.ts';
@@ -71,7 +71,7 @@ function buildFacts({ note, invoice, settings, timezone }: CreditNoteDocumentInp
 function buildSums(
   { note, taxes, included_tax }: CreditNoteDocumentInput,
   words: Translations,
-  language: Language,
+  language: DocumentLanguage,
 ): PrintedDocument['sums'] {
   const sum = (label: string, amount: Decimal | string, strong = false) => ({
     label,

@@ -10,7 +10,7 @@ import { sumDiscounts } from '../../rating/adjustment-fields.ts';
 import type { Invoice, InvoiceLineItem } from '../invoice/record.ts';
 import { explainAmount } from './explained.ts';
 import {
-  type Language,
+  type DocumentLanguage,
   selectTranslations,
   showAmount,
   showDay,
@@ -51,7 +51,7 @@ export type PrintedDocument = {
   readonly page: { readonly word: string; readonly of: string };
   /** Note that is printed if the fonts of the service lack a character of the invoice. */
   readonly not_shown: string;
-  readonly language: Language;
+  readonly language: DocumentLanguage;
   /** Code of the receiver's country; null if unknown. It decides the form of Chinese characters. */
   readonly country: string | null;
   readonly look: { readonly color: string; readonly page_size: 'A4' | 'LETTER'; readonly logo: string | null };
@@ -118,7 +118,7 @@ export type InvoiceDocumentInput = {
   readonly settings: InvoicePdfConfig;
   readonly timezone: string;
 };
-type DocumentContext = InvoiceDocumentInput & { readonly words: Translations; readonly language: Language };
+type DocumentContext = InvoiceDocumentInput & { readonly words: Translations; readonly language: DocumentLanguage };
 
 export function buildInvoiceDocument(input: InvoiceDocumentInput): PrintedDocument {
   const { invoice, settings } = input;
@@ -246,7 +246,7 @@ const GROUPS_SHOWN = 20;
 function showGroups(
   groups: readonly DocumentGroup[],
   { currency }: PrintedLine,
-  { words, language }: { words: Translations; language: Language },
+  { words, language }: { words: Translations; language: DocumentLanguage },
 ): string[] {
   const shown = groups.slice(0, GROUPS_SHOWN);
   const others = groups.slice(GROUPS_SHOWN);

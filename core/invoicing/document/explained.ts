@@ -9,7 +9,7 @@ import { roundMoney } from '../../foundation/money.ts';
 import type { ComputedFrom } from '../../rating/computed-from.ts';
 import { type ProrationShare, roundedShare } from '../../rating/proration.ts';
 import type { InvoiceLineItem } from '../invoice/record.ts';
-import { type Language, showAmount, showNumber } from './language.ts';
+import { type DocumentLanguage, showAmount, showNumber } from './language.ts';
 import type { Translations } from './translations.ts';
 
 /** One tier or one package step of `computed_from.breakdown` (docs/rules/invoices.md, "What a line was computed from"). */
@@ -19,7 +19,7 @@ type PriceStep = {
   readonly flat_amount: string;
   readonly amount?: string;
 };
-type TextContext = { readonly words: Translations; readonly language: Language };
+type TextContext = { readonly words: Translations; readonly language: DocumentLanguage };
 type ExplainedLine = Pick<InvoiceLineItem, 'quantity' | 'amount' | 'currency' | 'computed_from'>;
 
 /** Explains an amount. `unit_price` is empty if no unit price explains it. */

@@ -20,9 +20,9 @@ import { uk } from './translations/uk.ts';
 import type { Translations } from './translations.ts';
 
 export const LANGUAGES = ['en', 'de', 'el', 'es', 'fr', 'it', 'nl', 'pl', 'pt', 'sv', 'uk'] as const;
-export type Language = (typeof LANGUAGES)[number];
+export type DocumentLanguage = (typeof LANGUAGES)[number];
 
-const TRANSLATIONS: Readonly<Record<Language, Translations>> = { en, de, el, es, fr, it, nl, pl, pt, sv, uk };
+const TRANSLATIONS: Readonly<Record<DocumentLanguage, Translations>> = { en, de, el, es, fr, it, nl, pl, pt, sv, uk };
 
 type LanguageFormat = {
   /** Decimal point and thousands separator. */
@@ -42,7 +42,7 @@ const english = (day: string, month: string, year: string) => `${Number(day)} ${
 const comma = { point: ',', thousands: '.', sign: 'after' } as const;
 const commaAndSpace = { point: ',', thousands: NO_BREAK, sign: 'after' } as const;
 
-const LANGUAGE_FORMATS: Readonly<Record<Language, LanguageFormat>> = {
+const LANGUAGE_FORMATS: Readonly<Record<DocumentLanguage, LanguageFormat>> = {
   en: { point: '.', thousands: ',', sign: 'before', day: english },
   de: { ...comma, day: dotted },
   el: { ...comma, day: slashed },
@@ -56,12 +56,12 @@ const LANGUAGE_FORMATS: Readonly<Record<Language, LanguageFormat>> = {
   uk: { ...commaAndSpace, day: dotted },
 };
 
-export function selectTranslations(language: Language): Translations {
+export function selectTranslations(language: DocumentLanguage): Translations {
   return TRANSLATIONS[language];
 }
 
 /** Shows all digits, with at least `least` decimals. */
-export function showNumber(value: Decimal | string, language: Language, least = 0): string {
+export function showNumber(value: Decimal | string, language: DocumentLanguage, least = 0): string {
   const number = new Decimals(value);
   const { point, thousands } = LANGUAGE_FORMATS[language];
   const [whole = '0', parts] = number.abs().toFixed(Math.max(least, number.decimalPlaces())).split('.');
@@ -71,12 +71,12 @@ export function showNumber(value: Decimal | string, language: Language, least = 
 }
 
 /** Formats an amount without its currency, which is in the heading of the column. */
-export function showAmount(amount: Decimal | string, currency: string, language: Language): string {
+export function showAmount(amount: Decimal | string, currency: string, language: DocumentLanguage): string {
   return showNumber(amount, language, minorUnits(currency));
 }
 
 /** Formats an amount with the currency sign and the code, because several currencies share a sign. */
-export function showMoney(amount: Decimal | string, currency: string, language: Language): string {
+export function showMoney(amount: Decimal | string, currency: string, language: DocumentLanguage): string {
   const number = showAmount(amount, currency, language);
   const code = currency.toUpperCase();
   const sign = findNarrowSymbol(currency);
@@ -88,7 +88,7 @@ export function showMoney(amount: Decimal | string, currency: string, language: 
 }
 
 /** Calendar day that contains the instant. */
-export function showDay(instant: Milliseconds, timezone: string, language: Language): string {
+export function showDay(instant: Milliseconds, timezone: string, language: DocumentLanguage): string {
   const [year = '', month = '', day = ''] = new Date(toLocalMs(timezone, instant))
     .toISOString()
     .slice(0, 10)
@@ -100,7 +100,7 @@ export function showDay(instant: Milliseconds, timezone: string, language: Langu
 export function showPeriod(
   { start, end }: { start: Milliseconds; end: Milliseconds },
   timezone: string,
-  language: Language,
+  language: DocumentLanguage,
 ): string {
   const first = showDay(start, timezone, language);
   const last = showDay(Math.max(start, end - 1), timezone, language);

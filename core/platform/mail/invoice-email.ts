@@ -1,7 +1,7 @@
 /** E-mails with an invoice: the events that send one, and the text (docs/rules/documents.md, "By e-mail"). */
 import { Decimal } from '../../foundation/decimal.ts';
 import { toInstant } from '../../foundation/time/instant.ts';
-import { type Language, selectTranslations, showDay, showMoney } from '../../invoicing/document/language.ts';
+import { type DocumentLanguage, selectTranslations, showDay, showMoney } from '../../invoicing/document/language.ts';
 import type { Invoice } from '../../invoicing/invoice/record.ts';
 import type { SystemEventName } from '../system-event/catalogue.ts';
 
@@ -38,7 +38,7 @@ export function composeInvoiceEmail(
     timezone,
     seller,
     notes,
-  }: { kind: InvoiceEmailKind; language: Language; timezone: string; seller: string; notes: readonly string[] },
+  }: { kind: InvoiceEmailKind; language: DocumentLanguage; timezone: string; seller: string; notes: readonly string[] },
 ): InvoiceEmail {
   const words = selectTranslations(language);
   const number = invoice.invoice_number ?? invoice.id;

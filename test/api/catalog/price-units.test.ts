@@ -237,13 +237,14 @@ describe('/prices/units, and prices in them', () => {
     });
 
     it('400: money of a price in a unit, and a unit of a price in money', async () => {
+      const path = 'override_line_items[0]';
       const sold = await soldIn({ amount: '500' });
       const inMoney = await subscribe({ amount: '3' }, sold);
-      expect([inMoney.status, inMoney.body.details!.field], inMoney.text).to.deep.equal([400, 'amount']);
+      expect([inMoney.status, inMoney.body.details!.field], inMoney.text).to.deep.equal([400, `${path}.amount`]);
       const { id } = await created('/plans', { name: 'In money' });
       const plain = { entity_id: id, price_unit_type: 'FIAT', amount: '5' };
       const inUnit = await subscribe({ price_unit_amount: '3' }, await created('/prices', price(null, plain)));
-      expect([inUnit.status, inUnit.body.details!.field], inUnit.text).to.deep.equal([400, 'price_unit_type']);
+      expect([inUnit.status, inUnit.body.details!.field], inUnit.text).to.deep.equal([400, `${path}.price_unit_type`]);
     });
   });
 

@@ -3,6 +3,7 @@ import type { Customer, Meter, Plan, Price, Subscription } from '../../support/a
 import { startTestApi, type TestApi } from '../../support/api.ts';
 
 const NOW = '2026-03-15T12:00:00Z';
+const EQUAL_TIERS = [10, 10, null].map((up_to) => ({ up_to, unit_amount: '1' }));
 
 describe('/subscriptions', () => {
   let api: TestApi;
@@ -362,13 +363,39 @@ describe('/subscriptions', () => {
       [
         'a quantity below the minimum',
         () => ({ override_line_items: [{ price_id: seats.id, quantity: '2' }] }),
-        /quantity/,
+        /^override_line_items\[0\]\.quantity: /,
         'validation_error',
       ],
       [
         'an override that is no price',
         () => ({ override_line_items: [{ price_id: tokens.id, amount: '-1' }] }),
-        /amount/,
+        /^override_line_items\[0\]\.amount: /,
+        'validation_error',
+      ],
+      [
+        'tiers of an override with one bound twice',
+        () => ({
+          override_line_items: [
+            { price_id: tokens.id, billing_model: 'TIERED', tier_mode: 'SLAB', tiers: EQUAL_TIERS },
+          ],
+        }),
+        /^override_line_items\[0\]\.tiers/,
+        'validation_error',
+      ],
+      [
+        'an override of a phase that is no price',
+        () => ({
+          phases: [
+            { start_date: '2026-03-15T00:00:00Z', override_line_items: [{ price_id: tokens.id, amount: '-1' }] },
+          ],
+        }),
+        /^phases\[0\]\.override_line_items\[0\]\.amount: /,
+        'validation_error',
+      ],
+      [
+        'a quantity of an extra line below the minimum',
+        () => ({ line_items: [{ price_id: seats.id, quantity: '2' }] }),
+        /^line_items\[0\]\.quantity: /,
         'validation_error',
       ],
       [

@@ -195,22 +195,66 @@ describe('events: the thread of an event', () => {
       await world.on('2026-04-01');
       const [draft] = await world.invoices('acme');
       const drafted = await follow(world, 'second');
+      expect(drafted.invoice).to.equal(null);
       expect(drafted.next_invoice).to.include({ invoice_id: draft!.id, amount: draft!.total });
       expect(drafted.charges[0]).to.include({ before: '60', after: '113', amount: '53' });
       await world.finalize();
       const [final] = await world.invoices('acme');
       expect(final).to.include({ id: draft!.id, invoice_status: 'FINALIZED' });
-      const { next_invoice } = await follow(world, 'second');
-      expect(next_invoice).to.include({ invoice_id: draft!.id, amount: final!.total });
+      const { invoice, next_invoice } = await follow(world, 'second');
+      expect(next_invoice).to.equal(null);
+      const line = (final!.line_items as { id: string; meter_id: string }[]).find(
+        ({ meter_id }) => meter_id === world.id('meter completion'),
+      )!;
+      expect(invoice).to.deep.equal({
+        invoice_id: draft!.id,
+        invoice_number: final!.invoice_number,
+        invoice_line_item_id: line.id,
+        subscription_id: world.id('subscription acme'),
+        amount: final!.total,
+        currency: 'usd',
+        period_end: '2026-04-01T00:00:00Z',
+      });
+      // The final invoice also has the correction from before it.
+      expect(await follow(world, 'replaced')).to.deep.include({ invoice, next_invoice: null });
     });
 
-    it('a late event is on the next invoice', async () => {
+    it('a late event is on the next invoice, and then on that of its late events', async () => {
       world.at('2026-04-02T00:00:00Z');
       await world.send([event('late')]);
       await world.waitForPipeline();
       const thread = await follow(world, 'late');
       expect(thread.charges[0]).to.include({ amount: '30', written_out: '60 × 0.5' });
+      expect(thread.invoice).to.equal(null);
       expect(thread.next_invoice).to.include({ invoice_id: null, amount: (await world.preview('acme')).total });
+    });
+
+    it('a correction after the final invoice is on the next one', async () => {
+      await world.replace('second', event('second', { properties: { n: '90', region: 'eu' } }));
+      const { status, invoice, next_invoice } = await follow(world, 'second');
+      expect(status).to.equal('corrected');
+      expect(invoice).to.include({ period_end: '2026-04-01T00:00:00Z' });
+      expect(next_invoice).to.include({ invoice_id: null, amount: (await world.preview('acme')).total });
+    });
+
+    it('an event that a correction moved out of a final period is on the next invoice alone', async () => {
+      const moved = { timestamp: '2026-04-01T12:00:00Z', properties: { n: '60', region: 'eu' } };
+      await world.replace('first', event('first', moved));
+      const { invoice, next_invoice } = await follow(world, 'first');
+      expect(invoice).to.equal(null);
+      expect(next_invoice).to.include({ period_end: '2026-05-01T00:00:00Z' });
+    });
+
+    it('final invoices have late events and corrections in the end', async () => {
+      await world.on('2026-05-01');
+      await world.finalize();
+      const invoices = await world.invoices('acme');
+      const april = invoices.find(({ period_end }) => period_end === '2026-05-01T00:00:00Z')!;
+      const late = await follow(world, 'late');
+      expect([late.invoice!.invoice_number, late.next_invoice]).to.deep.equal([april.invoice_number, null]);
+      const corrected = await follow(world, 'second');
+      expect(corrected.invoice).to.include({ period_end: '2026-04-01T00:00:00Z' });
+      expect(corrected.next_invoice).to.equal(null);
     });
   });
 });

@@ -1,7 +1,15 @@
 /** Whole stories of people at the console, by role and label, in both themes and three widths. */
 import { expect } from 'chai';
 import type { Page } from 'playwright-core';
-import { type ConsoleApp, declareTests, startConsole, type Theme, waitUntilShown } from '../../support/console.ts';
+import {
+  type ConsoleApp,
+  declareTests,
+  findViolations,
+  measureOverflow,
+  startConsole,
+  type Theme,
+  waitUntilShown,
+} from '../../support/console.ts';
 import { createBilledPlace, createClock, createUsagePlan } from '../../support/console-records.ts';
 
 const VARIANTS: readonly { width: number; theme: Theme }[] = [
@@ -152,6 +160,56 @@ describe('stories of the console', function () {
         // The other one is the opening invoice.
         const [invoice] = items.filter(({ total }) => Number(total) !== 49);
         expect(amounts).to.include(invoice!.total);
+      });
+
+      test('tiers and a phase are agreed with a customer, and the preview is the invoices, to the cent', async () => {
+        const place = await createClock(app, START);
+        const { plan_id } = await createUsagePlan(place, { name: 'Scale', fee: '500' });
+        const customer = { external_id: 'northwind', name: 'Northwind Labs' };
+        const { id } = await place.send<{ id: string }>('POST', '/customers', customer);
+        await place.useTokens(['1500000']);
+        await place.advance(new Date('2026-03-10T00:00:00Z'));
+        const { page } = await app.open(`/subscriptions/new?customer=${id}&plan=${plan_id}`, {
+          ...variant,
+          environment_id: place.environment_id,
+          // A phase whose end is not typed completely is refused, and a preview while events wait for the pipeline.
+          refusals: [400, 503],
+        });
+        await page.getByLabel('Start', { exact: true }).fill('2026-03-01');
+        await page.getByRole('button', { name: 'Own tiers… Input tokens', exact: true }).click();
+        const tiers = page.getByRole('group', { name: 'Input tokens', exact: true });
+        await tiers.getByRole('radio', { name: '1 million' }).check();
+        await tiers.getByRole('textbox', { name: 'Unit price of tier 1' }).fill('25');
+        await page.locator('summary', { hasText: 'Phases' }).click();
+        await page.getByRole('button', { name: 'Add a phase' }).click();
+        await page.getByLabel('End of phase 1').fill('2026-02-01');
+        await page.getByText('phases[0].end_date').first().waitFor();
+        const isMarked = await page.getByLabel('End of phase 1').getAttribute('aria-invalid');
+        expect(isMarked, 'the refused field').to.equal('true');
+        await page.getByLabel('End of phase 1').fill('2026-03-16');
+        const first = page.getByRole('region', { name: 'First invoice' });
+        const fee = page.getByRole('textbox', { name: 'Amount: Platform fee, Phase 1' });
+        await fee.fill('310 of');
+        await first.getByText('$500.00').first().waitFor();
+        await page.getByRole('button', { name: 'Create subscription' }).click();
+        // An amount that is not understood is not left out of the request: the form leads back to it.
+        const isFocused = await fee.evaluate<boolean, { matches: (selector: string) => boolean }>((input) =>
+          input.matches(':focus'),
+        );
+        expect(isFocused, 'the input that is not understood').to.equal(true);
+        await fee.fill('310');
+        // 310 × 15/31 + 500 × 16/31, then 500 + 1,000,000 × 0.000025 + 500,000 × 0.00002
+        await first.getByText('$408.06').waitFor();
+        await first.getByText('$535.00').waitFor();
+        // The bands at the top would cover what is scrolled below them.
+        await page.evaluate('scrollTo(0, 0)');
+        expect(await findViolations(page)).to.deep.equal([]);
+        expect(await measureOverflow(page)).to.be.at.most(0);
+        await page.getByRole('button', { name: 'Create subscription' }).click();
+        await page.getByRole('heading', { level: 1, name: /Scale/ }).waitFor();
+        await place.advance(NEXT_MONTH);
+        const { items } = await place.send<{ items: { total: string }[] }>('GET', '/invoices?limit=50');
+        expect(items.map(({ total }) => total)).to.have.members(['408.06', '535']);
       });
 
       test('support finds a customer by the number of an invoice', async () => {

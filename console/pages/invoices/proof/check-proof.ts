@@ -5,8 +5,8 @@
 import * as verifier from '../../../../commands/verify-invoice.mjs';
 import type { components } from '../../../client/openapi.d.ts';
 
-type InvoiceProof = components['schemas']['InvoiceProof'];
-type EventProof = components['schemas']['InvoiceEventProof'];
+type ProofRecord = components['schemas']['InvoiceProof'];
+type EventProofRecord = components['schemas']['InvoiceEventProof'];
 
 /** A number that the verifier computes otherwise. `line` is the id of a line, or names another part of the document. */
 export type ProofDifference = {
@@ -30,11 +30,11 @@ const { verify, verifyEvent } = verifier as unknown as {
   verifyEvent: (proof: unknown, event: unknown, digest: Digest) => Promise<ProofReport>;
 };
 
-export function checkInvoice(proof: InvoiceProof): Promise<ProofReport> {
+export function checkInvoice(proof: ProofRecord): Promise<ProofReport> {
   return verify(proof);
 }
 
-export function checkEvent(proof: InvoiceProof, event: EventProof): Promise<ProofReport> {
+export function checkEvent(proof: ProofRecord, event: EventProofRecord): Promise<ProofReport> {
   return verifyEvent(proof, event, computeDigest);
 }
 

@@ -11,10 +11,10 @@ import { TEXTS } from './texts.ts';
 import { shortenHash } from './thread-figures.ts';
 import styles from './thread-knots.module.css';
 
-type InvoiceProof = components['schemas']['InvoiceProof'];
+type PathProof = components['schemas']['InvoiceProof'];
 type EventProofLine = components['schemas']['InvoiceEventProof']['lines'][number];
 
-type EventPathProps = { proof: InvoiceProof; line_id: string; event_id: string };
+type EventPathProps = { proof: PathProof; line_id: string; event_id: string };
 
 export function EventPath({ proof, line_id, event_id }: EventPathProps): ReactNode {
   const texts = useTexts(TEXTS);

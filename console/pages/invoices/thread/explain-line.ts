@@ -18,7 +18,7 @@ export type PricedPart = {
 };
 
 /** A step between the sum of the parts and the amount, with its figures. */
-export type PriceStep =
+export type ExplainedStep =
   | { readonly kind: 'share'; readonly share: string }
   | { readonly kind: 'chain'; readonly until_end: string; readonly until_begin: string }
   | { readonly kind: 'utilized' | 'overage' | 'true_up' | 'less' | 'term'; readonly amount: string }
@@ -28,7 +28,7 @@ export type LineExplanation = {
   readonly parts: readonly PricedPart[];
   readonly units: string;
   readonly cost: string;
-  readonly steps: readonly PriceStep[];
+  readonly steps: readonly ExplainedStep[];
   /** The exact amount that was rounded once; null if a step above decides the amount, too. */
   readonly rounded_from: string | null;
   readonly is_rounded: boolean;
@@ -85,9 +85,9 @@ function findPlace(
   return index === count - 1 ? 'last' : 'next';
 }
 
-function listSteps({ computed_from, commitment_info: info }: InvoiceLine): PriceStep[] {
+function listSteps({ computed_from, commitment_info: info }: InvoiceLine): ExplainedStep[] {
   const from = computed_from!;
-  const steps: PriceStep[] = [];
+  const steps: ExplainedStep[] = [];
   if (from.proration) steps.push({ kind: 'share', share: from.proration });
   if (from.chain) {
     const { until_begin, until_end } = from.chain;

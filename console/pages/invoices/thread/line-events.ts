@@ -4,14 +4,14 @@ import { api } from '../../../client/client.ts';
 import { postQuery } from '../../../client/queries.ts';
 import type { InvoiceLine } from '../invoice.ts';
 
-type MeterFilter = { key: string; values: string[] };
-export type CountedEvents = { event_name: string; filters?: readonly MeterFilter[] | null };
+type MeteredFilter = { key: string; values: string[] };
+export type MeteredEvents = { event_name: string; filters?: readonly MeteredFilter[] | null };
 export type SeenEvent = { id: string; timestamp: string };
 
 /** Without a single customer (a hierarchy has several) the ends are not known. */
 export function useLineEnds(
   line: InvoiceLine,
-  counted: CountedEvents | undefined,
+  counted: MeteredEvents | undefined,
 ): { first: SeenEvent | undefined; last: SeenEvent | undefined } {
   const from = line.computed_from;
   const customers = from?.counted?.customers ?? [];

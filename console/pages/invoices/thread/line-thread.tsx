@@ -15,9 +15,9 @@ import { formatCount, formatMoney, formatQuantity } from '../../../figures/forma
 import { Money, Quantity } from '../../../figures/money.tsx';
 import { Day, ExactTime, Period } from '../../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../../texts/texts.ts';
-import type { Invoice, InvoiceLine } from '../invoice.ts';
+import type { InvoiceLine, InvoiceRecord } from '../invoice.ts';
 import { formatLineReason } from '../line-reason.ts';
-import { explainLine, type LineExplanation, type PriceStep } from './explain-line.ts';
+import { type ExplainedStep, explainLine, type LineExplanation } from './explain-line.ts';
 import { useLineEnds } from './line-events.ts';
 import { MEASURES } from './measures.ts';
 import { ProofKnot } from './proof-knot.tsx';
@@ -26,7 +26,7 @@ import { formatTimes } from './thread-figures.ts';
 import styles from './thread-knots.module.css';
 
 type LineThreadProps = {
-  invoice: Invoice;
+  invoice: InvoiceRecord;
   line: InvoiceLine;
   event: string | undefined;
   onFollow: (event_id: string) => void;
@@ -154,7 +154,7 @@ function PriceOwner({ line }: { line: InvoiceLine }): ReactNode {
 }
 
 export function listStepRows(
-  step: PriceStep,
+  step: ExplainedStep,
   texts: ReturnType<typeof useTexts<typeof TEXTS.en>>,
   money: (amount: string) => string,
 ): SumRow[] {
@@ -177,14 +177,14 @@ export function listStepRows(
   }
 }
 
-type MeterRecord = components['schemas']['MeterResponse'];
+type LineMeter = components['schemas']['MeterResponse'];
 
 function UsageKnot({
   line,
   explained,
   meter,
 }: ExplainedProps & {
-  meter: Pick<MeterRecord, 'id' | 'event_name' | 'aggregation' | 'filters'> | undefined;
+  meter: Pick<LineMeter, 'id' | 'event_name' | 'aggregation' | 'filters'> | undefined;
 }): ReactNode {
   const texts = useTexts(TEXTS);
   const measures = useTexts(MEASURES);
@@ -234,7 +234,7 @@ function EventsKnot({ line, ends }: { line: InvoiceLine; ends: ReturnType<typeof
   );
 }
 
-type ThreadFooterProps = { invoice: Invoice; line: InvoiceLine; event_name: string | undefined };
+type ThreadFooterProps = { invoice: InvoiceRecord; line: InvoiceLine; event_name: string | undefined };
 
 function ThreadFooter({ invoice, line, event_name }: ThreadFooterProps): ReactNode {
   const texts = useTexts(TEXTS);
@@ -264,7 +264,7 @@ function ThreadFooter({ invoice, line, event_name }: ThreadFooterProps): ReactNo
 }
 
 /** The proof as a file, and the call that reads it. */
-export function ProofLinks({ invoice }: { invoice: Invoice }): ReactNode {
+export function ProofLinks({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
   const { copy, copied } = useClipboard({ timeout: 1500 });
   const path = `/invoices/${encodeURIComponent(invoice.id)}/proof`;

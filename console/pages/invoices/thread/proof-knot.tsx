@@ -11,7 +11,7 @@ import { Knot } from '../../../components/thread.tsx';
 import { formatCount } from '../../../figures/format.ts';
 import { Moment } from '../../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../../texts/texts.ts';
-import type { Invoice, InvoiceLine } from '../invoice.ts';
+import type { InvoiceLine, InvoiceRecord } from '../invoice.ts';
 import { Differences } from './differences.tsx';
 import { EventPath } from './event-path.tsx';
 import { TEXTS } from './texts.ts';
@@ -19,7 +19,7 @@ import { shortenHash } from './thread-figures.ts';
 import styles from './thread-knots.module.css';
 
 type ProofKnotProps = {
-  invoice: Invoice;
+  invoice: InvoiceRecord;
   /** The line of the thread; null for that of the total. */
   line: InvoiceLine | null;
   /** The first and the last event of the line, which can be followed with a click. */

@@ -6,14 +6,14 @@ import { formatMoney } from '../../../figures/format.ts';
 import { Money, WhyButton } from '../../../figures/money.tsx';
 import { Period } from '../../../figures/when.tsx';
 import { useLanguage, useTexts } from '../../../texts/texts.ts';
-import type { Invoice } from '../invoice.ts';
+import type { InvoiceRecord } from '../invoice.ts';
 import { TEXTS as PAGE_TEXTS } from '../texts.ts';
 import { listTotals } from '../totals.tsx';
 import { ProofLinks } from './line-thread.tsx';
 import { ProofKnot } from './proof-knot.tsx';
 import { TEXTS } from './texts.ts';
 
-type TotalThreadProps = { invoice: Invoice; onAsk: (why: string) => void; onClose: () => void };
+type TotalThreadProps = { invoice: InvoiceRecord; onAsk: (why: string) => void; onClose: () => void };
 
 export function TotalThread({ invoice, onAsk, onClose }: TotalThreadProps): ReactNode {
   const texts = useTexts(TEXTS);

@@ -1,38 +1,16 @@
-/** The secret of an endpoint, right after it was made: the service does not show it again. */
-
+/** Replaces the secret of an endpoint. */
 import { Select } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { api, dataFrom } from '../../client/client.ts';
+import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
-import { Button } from '../../components/button.tsx';
-import { CodeBlock } from '../../components/copy.tsx';
-import { FormFoot, fieldError, useDeed } from '../../components/form.tsx';
+import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
+import { SecretSheet } from '../../components/secret-sheet.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { WEBHOOK_TEXTS } from './texts.ts';
-import type { WebhookEndpoint } from './webhook-records.ts';
+import type { EndpointRecord } from './webhook-records.ts';
 import styles from './webhooks.module.css';
-
-type SecretSheetProps = { title: ReactNode; secret: string; hint: string; onClose: () => void };
-
-export function SecretSheet({ title, secret, hint, onClose }: SecretSheetProps): ReactNode {
-  const texts = useTexts(WEBHOOK_TEXTS);
-  return (
-    <SideSheet
-      title={title}
-      onClose={onClose}
-      footer={
-        <Button isPrimary onClick={onClose}>
-          {texts.haveIt}
-        </Button>
-      }
-    >
-      <p className={styles.hint}>{hint}</p>
-      <CodeBlock label={texts.secret} code={secret} />
-    </SideSheet>
-  );
-}
 
 const OVERLAPS_HOURS = ['0', '24', '72', '168'] as const;
 
@@ -41,7 +19,7 @@ export function RotateSecretSheet({
   endpoint: { id },
   onClose,
 }: {
-  endpoint: WebhookEndpoint;
+  endpoint: EndpointRecord;
   onClose: () => void;
 }): ReactNode {
   const texts = useTexts(WEBHOOK_TEXTS);
@@ -49,7 +27,7 @@ export function RotateSecretSheet({
   const [hours, setHours] = useState<string>('24');
   const rotate = useDeed(
     () =>
-      dataFrom(
+      readData(
         api.POST('/webhooks/endpoints/{id}/secret/rotate', {
           params: { path: { id } },
           body: { overlap_hours: Number(hours) },
@@ -61,6 +39,7 @@ export function RotateSecretSheet({
     return (
       <SecretSheet
         title={texts.rotateTitle}
+        label={texts.secret}
         secret={rotate.data.secret}
         hint={hours === '0' ? texts.secretOnce : texts.secretOverlap(hours)}
         onClose={onClose}
@@ -77,7 +56,7 @@ export function RotateSecretSheet({
           label={texts.overlap}
           allowDeselect={false}
           value={hours}
-          error={fieldError(rotate, 'overlap_hours')}
+          error={findFieldError(rotate, 'overlap_hours')}
           onChange={(value) => setHours(value ?? '24')}
           data={OVERLAPS_HOURS.map((each) => ({
             value: each,

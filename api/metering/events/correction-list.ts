@@ -1,0 +1,116 @@
+/** GET /events/corrections, the corrections of all events: our addition to the interface. */
+import { z } from 'zod';
+import { canRead } from '../../../core/foundation/access/role.ts';
+import { invalid } from '../../../core/foundation/error.ts';
+import { anyCase, orNull, timestampText } from '../../../core/foundation/record.ts';
+import { formatUs } from '../../../core/foundation/time/instant.ts';
+import {
+  FILTERED_CORRECTIONS_MAX,
+  listCorrectionNumbers,
+  loadCorrectedSubjects,
+} from '../../../storage/events/corrections.ts';
+import { loadPage, narrow } from '../../../storage/models/foundation/page.ts';
+import {
+  CORRECTION_ACTIONS,
+  CORRECTION_STATES,
+  EventCorrectionModel,
+} from '../../../storage/models/metering/event-correction.ts';
+import { PIPELINE } from '../../../storage/progress/corrections.ts';
+import { ActorAnswer, loadActors } from '../../foundation/actors.ts';
+import { listAnswer, listShape } from '../../http/list.ts';
+import { type Context, type Route, route } from '../../http/route.ts';
+import { correctionFields } from './corrections.ts';
+
+const ListedCorrection = z
+  .object({
+    id: z.string(),
+    event_id: z.string(),
+    ...correctionFields,
+    actor: ActorAnswer.nullable().meta({
+      description:
+        'Author with its name; null without the permission to read users, or if `requested_by` is no user of the tenant.',
+    }),
+    event_name: z.string().nullable().meta({
+      description: 'Name of the corrected event, and of a voided one its last; null until the correction has effect.',
+    }),
+    external_customer_id: z.string().nullable().meta({
+      description: 'External id of its customer; null until the correction has effect.',
+    }),
+    timestamp: timestampText.nullable().meta({
+      description: 'Time of the corrected event; null until the correction has effect.',
+    }),
+  })
+  .meta({ id: 'ListedEventCorrection' });
+
+export const ListedCorrectionsAnswer = listAnswer(ListedCorrection, 'ListEventsCorrectionsResponse');
+
+const FILTER_BOUND = `Matches corrections with effect, the newest ${FILTERED_CORRECTIONS_MAX.toLocaleString('en')}.`;
+const { limit, offset, cursor } = listShape({}).shape;
+const CorrectionsQuery = z.object({
+  event_id: orNull(z.string()).meta({ description: 'Id of the event.' }),
+  event_name: orNull(z.string().trim()).meta({ description: `Name of the corrected event. ${FILTER_BOUND}` }),
+  external_customer_id: orNull(z.string()).meta({ description: `External id of its customer. ${FILTER_BOUND}` }),
+  action: orNull(anyCase(CORRECTION_ACTIONS)).meta({ description: 'Kind of the correction. Default: all.' }),
+  state: orNull(anyCase(CORRECTION_STATES)).meta({ description: 'State to match. Default: all.' }),
+  start_time: timestampText.optional().meta({ description: 'Earliest time of the request, inclusive.' }),
+  end_time: timestampText.optional().meta({ description: 'Exclusive end of the times of the request.' }),
+  limit: limit.meta({ description: 'Maximum number of corrections per page, 1 to 1,000. Default: 50.' }),
+  offset,
+  cursor,
+});
+
+export const correctionListRoutes: Route[] = [
+  route({
+    method: 'get',
+    path: '/events/corrections',
+    operation_id: 'listCorrections',
+    summary: 'List corrections of all events',
+    description:
+      'Returns the voids and replacements of events, newest first, with author, time, reason and state. All conditions must hold.',
+    tag: 'Events',
+    access: 'event:read',
+    query: CorrectionsQuery,
+    success: 200,
+    answer: ListedCorrectionsAnswer,
+    handle: async ({ query }, context) => {
+      const { start_time, end_time, event_id, event_name, external_customer_id, action, state, ...place } = query;
+      if (start_time && end_time && new Date(end_time) <= new Date(start_time))
+        throw invalid('end_time', 'must be after start_time');
+      const { scope, services } = context;
+      const wanted = narrow(EventCorrectionModel.in(scope, services.postgres), [
+        ['event_id', event_id],
+        ['action', action],
+        ['state', state],
+        ['requested_at', '>=', start_time],
+        ['requested_at', '<', end_time],
+      ]);
+      if (event_name !== null || external_customer_id !== null) {
+        const numbers = await listCorrectionNumbers(services.clickhouse, scope, { event_name, external_customer_id });
+        void wanted.whereRaw('id = any(?::bigint[])', [numbers]);
+      }
+      // The id is the order of the requests, in which corrections take precedence.
+      const page = await loadPage(wanted, { ...place, order: [{ field: 'id', direction: 'desc' }] });
+      return { ...page, items: await showCorrections(page.items, context) };
+    },
+  }),
+];
+
+async function showCorrections(corrections: readonly EventCorrectionModel[], { scope, services, principal }: Context) {
+  const authors = corrections.map(({ requested_by }) => requested_by);
+  const [subjects, actors] = await Promise.all([
+    loadCorrectedSubjects(services.clickhouse, scope, corrections),
+    canRead(principal, 'user')
+      ? loadActors(authors, { scope, system_id: PIPELINE, database: services.postgres })
+      : new Map<string, ActorAnswer>(),
+  ]);
+  return corrections.map(({ id, event_id, action, reason, requested_by, requested_at, state, applied_at }) => {
+    const subject = subjects.get(id);
+    return {
+      ...{ id, event_id, action, reason, requested_by, requested_at, state, applied_at },
+      actor: actors.get(requested_by) ?? null,
+      event_name: subject?.event_name ?? null,
+      external_customer_id: subject?.external_customer_id ?? null,
+      timestamp: subject ? formatUs(subject.timestamp_us) : null,
+    };
+  });
+}

@@ -1,0 +1,34 @@
+import { MultiSelect } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { useGet } from '../../client/queries.ts';
+import { useTexts } from '../../texts/texts.ts';
+import { NEW_TEXTS } from './new-texts.ts';
+
+const COUPONS_MAX = 200;
+
+type CouponsInputProps = {
+  label: string;
+  value: readonly string[];
+  error: string | undefined;
+  onValue: (coupon_ids: string[]) => void;
+};
+
+export function CouponsInput({ label, value, error, onValue }: CouponsInputProps): ReactNode {
+  const texts = useTexts(NEW_TEXTS);
+  const coupons = useGet('/coupons', { query: { limit: COUPONS_MAX } });
+  return (
+    <MultiSelect
+      label={label}
+      placeholder={value.length === 0 ? texts.noneChosen : ''}
+      searchable
+      value={[...value]}
+      data={(coupons.data?.items ?? []).map(({ id, name, coupon_code }) => ({
+        value: id,
+        label: coupon_code ? `${name} (${coupon_code})` : name,
+      }))}
+      nothingFoundMessage={texts.noCoupon}
+      error={error}
+      onChange={onValue}
+    />
+  );
+}

@@ -1,0 +1,135 @@
+/** The request that the form of a new subscription makes, and the term that it lacks before it can be sent. */
+import type { components } from '../../client/openapi.d.ts';
+import { buildCharge, hasCharge } from '../plans/price-draft.ts';
+import {
+  type AddonDraft,
+  type CommitmentDraft,
+  listPhaseStarts,
+  type PriceOverrideDrafts,
+  type SubscriptionDraft,
+} from './subscription-draft.ts';
+
+export type CreateSubscriptionBody = components['schemas']['CreateSubscriptionRequest'];
+
+/** Why the request is not complete. */
+export type MissingTerm = 'record' | 'charge' | 'start' | 'phase_end' | 'addon' | 'payer' | 'sharing';
+
+export function findMissing(draft: SubscriptionDraft): MissingTerm | null {
+  const { customer_id, plan_id, currency, phases, addons, payer } = draft;
+  if (customer_id === '' || plan_id === '' || currency === '') return 'record';
+  if ([draft, ...phases].some(({ overrides }) => hasOpenCharge(overrides))) return 'charge';
+  if (phases.length > 0 && draft.start_day === '') return 'start';
+  if (phases.slice(0, -1).some(({ end_day }) => end_day === '')) return 'phase_end';
+  if (addons.some(({ addon_id, quantity }) => addon_id === '' || quantity === '')) return 'addon';
+  if (payer === 'other' && draft.payer_external_id === '') return 'payer';
+  return payer === 'shared' && draft.sharing_external_ids.length === 0 ? 'sharing' : null;
+}
+
+function hasOpenCharge(overrides: PriceOverrideDrafts): boolean {
+  return Object.values(overrides).some(({ charge }) => charge !== null && !hasCharge(charge));
+}
+
+/** Prices with other terms, in the order of the request. */
+export function listOverridden(overrides: PriceOverrideDrafts): string[] {
+  return Object.keys(overrides).filter((price_id) => {
+    const { quantity, amount, charge } = overrides[price_id]!;
+    return quantity !== '' || amount !== '' || charge !== null;
+  });
+}
+
+/** The request of a draft; null until it is complete. */
+export function buildRequest(draft: SubscriptionDraft): CreateSubscriptionBody | null {
+  if (findMissing(draft) !== null) return null;
+  const request = {
+    customer_id: draft.customer_id,
+    plan_id: draft.plan_id,
+    currency: draft.currency,
+    billing_period: draft.billing_period,
+    billing_cycle: draft.billing_cycle,
+    ...listSet({
+      start_date: toMidnight(draft.start_day),
+      end_date: toMidnight(draft.end_day),
+      billing_anchor: draft.billing_cycle === 'anniversary' ? toMidnight(draft.anchor_day) : '',
+      auto_invoice_threshold: draft.auto_invoice_threshold,
+      payment_terms: draft.payment_terms,
+    }),
+    ...(draft.billing_period_count === '' ? {} : { billing_period_count: Number(draft.billing_period_count) }),
+    ...(draft.trial_days === '' ? {} : { trial_period_days: Number(draft.trial_days) }),
+    ...buildPriceTerms(draft),
+    ...buildCommitments(draft),
+    ...(draft.addons.length === 0 ? {} : { addons: draft.addons.map(buildAddon) }),
+    ...(draft.phases.length === 0 ? {} : { phases: buildPhases(draft) }),
+    ...(draft.collection_method === 'send_invoice' ? { collection_method: draft.collection_method } : {}),
+    ...buildPayer(draft),
+    ...(draft.is_draft ? { subscription_status: 'draft' } : {}),
+  };
+  // Bounds of tiers are texts, which the service reads exactly.
+  return request as CreateSubscriptionBody;
+}
+
+function toMidnight(day: string): string {
+  return day === '' ? '' : `${day}T00:00:00Z`;
+}
+
+/** The fields that have a value. */
+function listSet(fields: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
+}
+
+function buildPriceTerms({ overrides, coupons }: Pick<SubscriptionDraft, 'overrides' | 'coupons'>) {
+  const override_line_items = listOverridden(overrides).map((price_id) => {
+    const { quantity, amount, charge } = overrides[price_id]!;
+    const charged = charge === null ? listSet({ amount }) : listCharge(buildCharge(charge));
+    return { price_id, ...listSet({ quantity }), ...charged };
+  });
+  return {
+    ...(override_line_items.length === 0 ? {} : { override_line_items }),
+    ...(coupons.length === 0 ? {} : { coupons: [...coupons] }),
+  };
+}
+
+/** A field without a value would be read as that of the plan. */
+function listCharge(charge: ReturnType<typeof buildCharge>) {
+  return Object.fromEntries(Object.entries(charge).filter(([, value]) => value !== null));
+}
+
+function buildPhases(draft: SubscriptionDraft) {
+  const starts = listPhaseStarts(draft);
+  return draft.phases.map((phase, at) => ({
+    ...listSet({ start_date: toMidnight(starts[at]!), end_date: toMidnight(phase.end_day) }),
+    ...buildPriceTerms(phase),
+  }));
+}
+
+function buildAddon({ addon_id, quantity, cadence }: AddonDraft) {
+  return { addon_id, quantity: Number(quantity), cadence };
+}
+
+function buildCommitments(draft: SubscriptionDraft) {
+  const { commitment_amount, commitment_duration, overage_factor, enable_true_up, line_commitments } = draft;
+  const lines = Object.entries(line_commitments).filter(([, { value }]) => value !== '');
+  return {
+    ...(commitment_amount === ''
+      ? {}
+      : { commitment_amount, enable_true_up, ...listSet({ commitment_duration, overage_factor }) }),
+    ...(lines.length === 0
+      ? {}
+      : {
+          line_item_commitments: Object.fromEntries(
+            lines.map(([price_id, line]) => [price_id, buildLineCommitment(line)]),
+          ),
+        }),
+  };
+}
+
+function buildLineCommitment({ unit, value, overage_factor, enable_true_up }: CommitmentDraft) {
+  const committed = unit === 'amount' ? { commitment_amount: value } : { commitment_quantity: value };
+  return { ...committed, enable_true_up, ...listSet({ overage_factor }) };
+}
+
+function buildPayer({ payer, payer_external_id, sharing_external_ids }: SubscriptionDraft) {
+  if (payer === 'other') return { inheritance: { invoicing_customer_external_id: payer_external_id } };
+  if (payer === 'shared')
+    return { inheritance: { external_customer_ids_to_inherit_subscription: [...sharing_external_ids] } };
+  return {};
+}
