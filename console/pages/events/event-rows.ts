@@ -1,7 +1,6 @@
 /** Rows of the list of events: their properties in one line, and the tail of new ones before those that were loaded. */
 import { formatExact } from '../../client/exact-json.ts';
 import { toInstants } from '../../components/range.ts';
-import type { EventsSearch } from './event-search.ts';
 
 export type EventStatus = 'counted' | 'unusable' | 'unmatched';
 export type EventRow = {
