@@ -5,7 +5,7 @@
 import { type Microseconds, toInstant, toUs } from '../foundation/time/instant.ts';
 import type { ComputedFrom } from './computed-from.ts';
 
-type EventPlaceInLog = {
+export type EventPlaceInLog = {
   readonly partition: number;
   readonly offset: number;
   readonly received_at_us: Microseconds;

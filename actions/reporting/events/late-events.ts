@@ -6,8 +6,8 @@ import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Microseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
-import { hasCounted } from '../../../core/rating/counted-until.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
+import { loadHistories } from '../../../storage/events/corrections.ts';
 import {
   type CountedUsageWindow,
   type LateCandidate,
@@ -21,8 +21,9 @@ import {
   listChargeLines,
   listClosedUsageLines,
 } from '../../../storage/models/invoicing/closed-usage-lines.ts';
-import { buildTimeFilter, compileCountedMeter, measureEvent, toWindow } from '../../invoicing/proof/counted-events.ts';
+import { toWindow } from '../../invoicing/proof/counted-events.ts';
 import { type LineCounting, loadCountings } from '../../invoicing/proof/gather.ts';
+import { buildContentCheck, buildCountedCheck, buildVersions, type EventVersion } from './counted-versions.ts';
 
 /** Number of usage lines that a request reads at most, those of the latest invoices. */
 export const LATE_LINES_MAX = 2_000;
@@ -114,9 +115,15 @@ function divideByDay(lines: readonly CountedUsageLine[]): CountedUsageLine[][] {
   return parts;
 }
 
+type VersionedEvent = {
+  readonly event: LateCandidate;
+  readonly versions: readonly EventVersion[];
+  readonly lines: readonly ClosedUsageLine[];
+};
+
 /** Part of the list. If its reading was cut, it has everything up to `read_to`. */
 type LatePart = {
-  readonly events: readonly { readonly event: LateCandidate; readonly lines: readonly ClosedUsageLine[] }[];
+  readonly events: readonly VersionedEvent[];
   readonly read_to: UncountedPlace | null;
 };
 
@@ -132,10 +139,9 @@ async function readPart(
   const wanted = { tenant_id, environment_id, windows, received_from_us, received_until_us };
   const rows = await listLateCandidates(clickhouse, { ...wanted, after, limit, bounds });
   const byName = groupBy(countings.map(buildLateCheck), ({ event_name }) => event_name);
-  const events = rows.flatMap((event) => {
-    const raw = { ...event, properties: propertiesIn(event.properties), length: event.properties.length };
-    const lines = (byName.get(event.event_name) ?? []).flatMap(({ isLate, line }) => (isLate(raw) ? [line] : []));
-    return lines.length === 0 ? [] : [{ event, lines }];
+  const events = (await loadVersions(clickhouse, scope, rows)).flatMap(({ event, versions }) => {
+    const lines = (byName.get(event.event_name) ?? []).flatMap(({ isLate, line }) => (isLate(versions) ? [line] : []));
+    return lines.length === 0 ? [] : [{ event, versions, lines }];
   });
   return { events, read_to: rows.length === limit ? rows.at(-1)! : null };
 }
@@ -151,27 +157,38 @@ function buildCountedWindow(counting: LineCounting, { external_customer_id }: La
   };
 }
 
-type MeteredCandidate = Parameters<typeof measureEvent>[1] & { readonly partition: number; readonly offset: number };
-
-function buildLateCheck({ line, counting }: CountedUsageLine) {
-  const { counted } = counting;
-  const meter = compileCountedMeter(counting);
-  const isInTime = buildTimeFilter(counting);
-  const { start_us, end_us } = toWindow(counting);
-  const customers = new Set(counted.customers.map(({ external_customer_id }) => external_customer_id));
-  const isLate = (event: MeteredCandidate) =>
-    customers.has(event.external_customer_id) &&
-    event.timestamp_us >= start_us &&
-    event.timestamp_us < end_us &&
-    BigInt(event.offset) >= BigInt(counted.marks[event.partition] ?? 0) &&
-    !hasEnded(counted.ends, event) &&
-    isInTime(event) &&
-    measureEvent(meter, event) !== null;
-  return { line, event_name: counted.meter.event_name.trim(), isLate };
+/** Loads the contents of each event. Only corrected events have earlier ones. */
+async function loadVersions(
+  clickhouse: Stores['clickhouse'],
+  scope: Scope,
+  rows: readonly LateCandidate[],
+): Promise<Omit<VersionedEvent, 'lines'>[]> {
+  const corrected = rows.flatMap(({ event_id, is_corrected }) => (is_corrected ? [event_id] : []));
+  const histories = corrected.length > 0 ? await loadHistories(clickhouse, scope, corrected) : new Map();
+  return rows.map((event) => {
+    const { event_id, properties: text } = event;
+    const history = histories.get(event_id);
+    const content = { ...event, properties: propertiesIn(text), length: text.length };
+    return { event, versions: history ? buildVersions(event_id, history) : [{ content, place: event }] };
+  });
 }
 
-/** Whether the meter had ended before the event: it counts nowhere, and is not late. */
-function hasEnded(ends: LineCounting['counted']['ends'], { partition, offset }: MeteredCandidate): boolean {
+function buildLateCheck({ line, counting }: CountedUsageLine) {
+  const { ends, meter } = counting.counted;
+  const hasContent = buildContentCheck(counting);
+  const hasCountedEvent = buildCountedCheck({ line, counting });
+  const isLate = (versions: readonly EventVersion[]) => {
+    const last = versions.at(-1)!;
+    return hasContent(last.content) && !hasEnded(ends, last) && !hasCountedEvent(versions);
+  };
+  return { line, event_name: meter.event_name.trim(), isLate };
+}
+
+/** Whether the meter had ended before the content: it counts nowhere, and is not late. */
+function hasEnded(
+  ends: LineCounting['counted']['ends'],
+  { place: { partition, offset } }: Pick<EventVersion, 'place'>,
+): boolean {
   const end = ends?.[partition];
   return end !== undefined && BigInt(offset) >= BigInt(end);
 }
@@ -184,7 +201,7 @@ function mergeParts(parts: readonly LatePart[], limit: number) {
     ({ event }) => event.event_id,
   );
   const all = Array.from(byId.values(), (same) => ({
-    event: same[0]!.event,
+    ...same[0]!,
     lines: same.flatMap(({ lines }) => lines),
   })).sort((a, b) => comparePlaces(a.event, b.event));
   const known = end === undefined ? all : all.filter(({ event }) => comparePlaces(event, end) <= 0);
@@ -195,10 +212,12 @@ function mergeParts(parts: readonly LatePart[], limit: number) {
 /** Adds the invoice that charges each event: the first whose line of the charge, or correction of it, counted the event. */
 async function addCharges({ postgres }: Stores, scope: Scope, events: LatePart['events']): Promise<LateEvent[]> {
   const ids = [...new Set(events.flatMap(({ lines }) => lines.map(({ id }) => id)))];
-  const byCharge = groupBy(await listChargeLines(postgres, scope, ids), ({ charge_id }) => charge_id);
-  return events.map(({ event, lines }) => {
+  const charging = await loadCountings(postgres, scope, await listChargeLines(postgres, scope, ids));
+  const checks = charging.map((one) => ({ line: one.line, hasCountedEvent: buildCountedCheck(one) }));
+  const byCharge = groupBy(checks, ({ line }) => line.charge_id);
+  return events.map(({ event, versions, lines }) => {
     const missed = lines.map((line) => {
-      const charged = (byCharge.get(line.id) ?? []).find(({ computed_from }) => hasCounted(computed_from, event));
+      const charged = byCharge.get(line.id)?.find(({ hasCountedEvent }) => hasCountedEvent(versions))?.line;
       return { line, charged: charged ?? null };
     });
     const byInvoice = groupBy(missed, ({ line }) => line.invoice_id);

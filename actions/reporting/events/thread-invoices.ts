@@ -3,8 +3,7 @@
  * (docs/rules/events.md, "The thread of an event").
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { type Microseconds, toInstant, toUs } from '../../../core/foundation/time/instant.ts';
-import type { ComputedFrom } from '../../../core/rating/computed-from.ts';
+import { toInstant, toUs } from '../../../core/foundation/time/instant.ts';
 import { hasCounted } from '../../../core/rating/counted-until.ts';
 import { chargeKey } from '../../../core/rating/plan-invoice.ts';
 import { loadHistories } from '../../../storage/events/corrections.ts';
@@ -13,10 +12,12 @@ import type { Stores } from '../../../storage/foundation/stores.ts';
 import { type CountingLine, listChargeLines } from '../../../storage/models/invoicing/closed-usage-lines.ts';
 import { InvoiceModel } from '../../../storage/models/invoicing/invoice.ts';
 import type { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { type Correction, toLogPosition } from '../../../storage/progress/corrections.ts';
+import type { Correction } from '../../../storage/progress/corrections.ts';
 import { gatherInvoicedLines, isCorrection } from '../../invoicing/billing/gather-closed-charges.ts';
 import type { SubscriptionUsageCharge } from '../../invoicing/billing/subscription-usage.ts';
+import { type LineCounting, loadCountings } from '../../invoicing/proof/gather.ts';
 import { previewInvoice } from '../../lifecycle/invoices/preview-invoice.ts';
+import { buildCountedCheck, buildVersions, type EventVersion } from './counted-versions.ts';
 
 type BillingInvoice = {
   readonly invoice_id: string;
@@ -50,75 +51,46 @@ export async function loadThreadInvoices(
   { event, charge: first, corrections, now }: InvoicesInput,
 ): Promise<ThreadInvoices> {
   if (!first) return { invoice: null, next_invoice: null };
-  const { subscription, charge } = first;
+  const { subscription } = first;
   const lines = await loadLines(stores, first);
   const versions = await listVersions(stores, scope, { event, corrections });
-  const counts = ({ computed_from }: CountingLine, { position }: EventVersion) => hasCounted(computed_from, position);
-  const final = lines.filter(({ invoice_status }) => invoice_status === 'FINALIZED');
-  // A correction may have moved the event into the usage window.
-  const version = versions.find(
-    ({ external_customer_id, event_name, timestamp_us }) =>
-      external_customer_id === event.external_customer_id &&
-      event_name === event.event_name &&
-      isInWindow(timestamp_us, charge.computed_from),
-  );
-  const billing = version && final.find((line) => counts(line, version));
+  const final = lines.filter(({ line }) => line.invoice_status === 'FINALIZED');
+  const billing = final.find((one) => buildCountedCheck(one)(versions))?.line;
   const invoice = billing ? await showBilling(stores, scope, { line: billing, subscription }) : null;
   const last = versions.at(-1)!;
-  if (final.some((line) => counts(line, last))) return { invoice, next_invoice: null };
-  const draft = lines.find(({ invoice_status }) => invoice_status === 'DRAFT');
+  if (final.some(({ line }) => hasCounted(line.computed_from, last.place))) return { invoice, next_invoice: null };
+  const draft = lines.find(({ line }) => line.invoice_status === 'DRAFT')?.line;
   return { invoice, next_invoice: await loadNext(stores, scope, { draft, subscription, now }) };
 }
 
-/** Lines of the charge and their corrections. Lines of invoices before the end of the period are left out. */
+/** Loads the lines of the charge and their corrections, with the events that each counted. Lines of invoices before the end of the period are left out. */
 async function loadLines(
   { postgres }: Stores,
   { charge, subscription }: NonNullable<InvoicesInput['charge']>,
-): Promise<CountingLine[]> {
+): Promise<{ readonly line: CountingLine; readonly counting: LineCounting | null }[]> {
   const key = chargeKey(charge.item.id, charge.service);
   const invoiced = await gatherInvoicedLines(postgres, subscription);
   const own = invoiced.filter((one) => one.key === key && !one.is_partial && !isCorrection(one));
-  return listChargeLines(
+  const lines = await listChargeLines(
     postgres,
     subscription,
     own.map(({ line }) => line.id),
   );
+  return loadCountings(postgres, subscription, lines);
 }
 
-type EventVersion = {
-  readonly external_customer_id: string;
-  readonly event_name: string;
-  readonly timestamp_us: Microseconds;
-  /** Position in the log from which on this content counts. */
-  readonly position: { readonly partition: number; readonly offset: number; readonly received_at_us: Microseconds };
-};
-
-/** Contents of the event with the positions from which on they counted, oldest first. */
+/** Lists the contents of the event with the positions from which on they counted, oldest first. */
 async function listVersions(
   { clickhouse }: Stores,
   scope: Scope,
   { event, corrections }: Pick<InvoicesInput, 'event' | 'corrections'>,
 ): Promise<EventVersion[]> {
-  const { log_position } = event;
   const applied = corrections.filter(({ state }) => state === 'applied');
-  if (applied.length === 0) return [{ ...event, position: log_position }];
-  const history = (await loadHistories(clickhouse, scope, [event.event_id])).get(event.event_id);
-  const contents = new Map(history?.corrections.map((one) => [String(one.sequence), one]));
-  const replaced = applied.flatMap((correction) => {
-    const content = contents.get(correction.id);
-    const position = toLogPosition(correction) ?? content?.log_position;
-    const received_at_us = toUs(toInstant(correction.requested_at));
-    return content && position ? [{ ...content, position: { ...position, received_at_us } }] : [];
-  });
-  return [{ ...(history?.original ?? event), position: log_position }, ...replaced];
-}
-
-function isInWindow(
-  timestamp_us: Microseconds,
-  { window_start, window_end }: Pick<ComputedFrom, 'window_start' | 'window_end'>,
-): boolean {
-  if (!window_start || !window_end) return false;
-  return timestamp_us >= toUs(toInstant(window_start)) && timestamp_us < toUs(toInstant(window_end));
+  const receipts = new Map(applied.map(({ id, requested_at }) => [id, toUs(toInstant(requested_at))]));
+  const { event_id } = event;
+  const history = receipts.size > 0 ? (await loadHistories(clickhouse, scope, [event_id])).get(event_id) : undefined;
+  if (!history) return [{ content: event, place: event.log_position }];
+  return buildVersions(event_id, history, (sequence) => receipts.get(sequence));
 }
 
 type ShownLine = { readonly line: CountingLine; readonly subscription: SubscriptionModel };

@@ -53,11 +53,10 @@ export async function listClosedUsageLines(
 /** A draft includes its late events, a void invoice charges nothing, and a skipped one is not final. */
 const FINAL: InvoiceStatus = 'FINALIZED';
 
-export type CountingLine = Pick<ClosedUsageLine, 'id' | 'invoice_id' | 'invoice_number'> & {
+export type CountingLine = Omit<ClosedUsageLine, 'finalized_at'> & {
   /** The line that this one corrects; itself for a charge. */
   readonly charge_id: string;
   readonly invoice_status: InvoiceStatus;
-  readonly computed_from: Pick<ComputedFrom, 'high_water' | 'as_of'>;
 };
 
 /** Lists the charges and their corrections on invoices that are not void, oldest first. */
@@ -78,13 +77,12 @@ export async function listChargeLines(
     .where('i.status', 'published')
     .whereNot('i.invoice_status', 'VOIDED')
     .orderBy(['l.created_at', 'l.id'])
-    .select('l.id', 'l.invoice_id', 'i.invoice_number', 'i.invoice_status')
+    .select('l.id', 'l.invoice_id', 'l.subscription_id', 'l.period_start', 'l.period_end')
+    .select('i.invoice_number', 'i.invoice_status')
     .select(
       database.raw(`case when l.id = any(?) then l.id else l.parent_line_item_id end as charge_id`, [
         charge_ids as never,
       ]),
-      database.raw(
-        `jsonb_build_object('high_water', l.computed_from -> 'high_water', 'as_of', l.computed_from -> 'as_of') as computed_from`,
-      ),
+      database.raw(`coalesce(l.computed_from, '{}') - ?::text[] as computed_from`, [NOT_COUNTED]),
     );
 }

@@ -372,3 +372,44 @@ function computeWritten(text: string): Decimal {
     return isLess ? sum.minus(product) : sum.plus(product);
   }, new Decimal(0));
 }
+
+describe('events: the thread of an event that a correction made usable', () => {
+  let world: World;
+  const event = (event_id: string, n: string) => ({
+    event_id,
+    event_name: 'call',
+    external_customer_id: 'acme',
+    timestamp: '2026-03-15T12:00:00Z',
+    properties: { n },
+  });
+
+  before(async () => {
+    world = await startWorld({ now: '2026-03-01T00:00:00Z' });
+    await world.meter('call', { type: 'SUM', field: 'n' });
+    await world.plan('Pro', [usage('call', '0.5')]);
+    await world.subscribe('acme', 'Pro');
+    await world.waitForPipeline();
+    world.at('2026-03-20T00:00:00Z');
+    await world.send([event('counted', '10'), event('before', 'many'), event('after', 'many')]);
+    await world.replace('before', event('before', '4'));
+    await world.on('2026-04-01');
+    await world.finalize();
+    world.at('2026-04-02T00:00:00Z');
+    await world.replace('after', event('after', '6'));
+  });
+  after(() => world.stop());
+
+  it('before the final invoice: that invoice counts it', async () => {
+    const [final] = await world.invoices('acme');
+    expect(final!.total).to.equal('7');
+    const { invoice, next_invoice } = await follow(world, 'before');
+    expect(invoice).to.include({ invoice_id: final!.id });
+    expect(next_invoice).to.equal(null);
+  });
+
+  it('after the final invoice: the next one charges it', async () => {
+    const { invoice, next_invoice } = await follow(world, 'after');
+    expect(invoice).to.equal(null);
+    expect(next_invoice).to.include({ invoice_id: null, amount: '3', period_end: '2026-05-01T00:00:00Z' });
+  });
+});

@@ -159,3 +159,68 @@ describe('events: late events', () => {
     expect(body.items).to.deep.equal([]);
   });
 });
+
+describe('events: late by a correction', () => {
+  let world: World;
+  const event = (event_id: string, fields: object = {}) => ({
+    event_id,
+    event_name: 'call',
+    external_customer_id: 'acme',
+    timestamp: '2026-03-15T12:00:00Z',
+    properties: { n: 1 },
+    ...fields,
+  });
+  const replace = (event_id: string, fields: object = {}) =>
+    world.replace(event_id, event(event_id, { properties: { n: 2 }, ...fields }));
+  const list = async (): Promise<Late[]> => (await world.api.request('GET', '/events/late')).body.items;
+  const ids = (items: Late[]) => items.map(({ id }) => id).sort();
+
+  before(async () => {
+    world = await startWorld({ now: '2026-03-01T00:00:00Z' });
+    await world.meter('call', { type: 'SUM', field: 'n' });
+    await world.plan('Pro', [usage('call', '0.5')]);
+    await world.subscribe('acme', 'Pro');
+    await world.subscribe('beta', 'Pro');
+    await world.waitForPipeline();
+    world.at('2026-03-20T00:00:00Z');
+    await world.send([
+      event('counted'),
+      event('unusable', { properties: { n: 'many' } }),
+      event('of another name', { event_name: 'cal' }),
+      event('of another customer', { external_customer_id: 'nobody' }),
+      event('of another time', { timestamp: '2026-02-15T12:00:00Z' }),
+      event('of beta', { external_customer_id: 'beta' }),
+      event('corrected in time', { properties: { n: 'many' } }),
+    ]);
+    await world.waitForPipeline();
+    await replace('corrected in time');
+    await world.on('2026-04-01');
+    world.at('2026-04-01T02:00:00Z');
+    await world.finalize();
+    world.at('2026-04-02T00:00:00Z');
+  });
+  after(() => world.stop());
+
+  it('lists the events that a correction put into the period, and no others', async () => {
+    expect(await list()).to.deep.equal([]);
+    const moved = ['unusable', 'of another name', 'of another customer', 'of another time', 'of beta'];
+    for (const id of ['counted', ...moved]) await replace(id);
+    expect(ids(await list())).to.deep.equal([...moved].sort());
+    const [final] = await world.invoices('acme');
+    for (const { invoices } of await list())
+      expect(invoices.map(({ invoice_id, charged_by }) => [invoice_id, charged_by])).to.deep.equal([[final!.id, null]]);
+  });
+
+  it('names the draft that charges them', async () => {
+    await world.on('2026-05-01');
+    const draft = (await world.invoices('acme')).find(({ period_start }) => period_start?.startsWith('2026-04'))!;
+    const items = await list();
+    expect(items).to.have.length(5);
+    for (const { invoices } of items) expect(invoices[0]!.charged_by).to.include({ invoice_id: draft.id });
+  });
+
+  it('lists no event that a later correction takes out of the period', async () => {
+    await replace('of another time', { timestamp: '2026-04-15T12:00:00Z' });
+    expect(ids(await list())).to.not.include('of another time');
+  });
+});
