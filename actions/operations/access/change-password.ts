@@ -22,10 +22,17 @@ export async function preparePassword(
   if (storedHash === undefined)
     throw notAllowed('this user does not sign in with a password: a user without one sends email, too');
   if (!current_password) throw invalid('current_password', 'is required to change the password');
-  if (!(await isPassword(current_password, storedHash)))
-    throw new FarthingError('permission_denied', 'current_password: is not the password', {
-      details: { field: 'current_password' },
-    });
+  if (!(await isPassword(current_password, storedHash))) throw refuseCurrentPassword();
   const hash = await hashPassword(password);
-  return (transaction, now) => replacePassword(transaction, { ...owner, hash, except: session_id, now });
+  return async (transaction, now) => {
+    const replacement = { ...owner, hash, except: session_id, current: storedHash, now };
+    // Another change may have been stored since the check; it has ended this session.
+    if (!(await replacePassword(transaction, replacement))) throw refuseCurrentPassword();
+  };
+}
+
+function refuseCurrentPassword(): FarthingError {
+  return new FarthingError('permission_denied', 'current_password: is not the password', {
+    details: { field: 'current_password' },
+  });
 }

@@ -26,18 +26,29 @@ export async function addPassword(
   }
 }
 
-/** Replaces the password. Earlier tokens are no longer accepted, and the sessions of the user end, except the given one. */
+type PasswordReplacement = Omit<UserPasswordInput, 'email'> & {
+  /** Session that continues. */
+  readonly except?: string | null;
+  /** Hash of the password that is replaced; absent for any. */
+  readonly current?: string;
+};
+
+/**
+ * Replaces the password. Earlier tokens are no longer accepted, and the sessions of the user end, except the given one. Returns false, and
+ * changes nothing, if another change replaced the current password before.
+ */
 export async function replacePassword(
   database: Database,
-  { user_id, tenant_id, hash, except = null, now }: Omit<UserPasswordInput, 'email'> & { except?: string | null },
-): Promise<void> {
-  await database.raw('update user_passwords set hash = ?, changed_at = ? where user_id = ? and tenant_id = ?', [
-    hash,
-    now,
-    user_id,
-    tenant_id,
-  ]);
+  { user_id, tenant_id, hash, except = null, current, now }: PasswordReplacement,
+): Promise<boolean> {
+  const { rows } = await database.raw(
+    `update user_passwords set hash = ?, changed_at = ?
+      where user_id = ? and tenant_id = ? and hash = coalesce(?::text, hash) returning user_id`,
+    [hash, now, user_id, tenant_id, current ?? null],
+  );
+  if (rows.length === 0) return false;
   await deleteUserSessions(database, { tenant_id, user_id, except });
+  return true;
 }
 
 /** The hash of this user's password; undefined if the user cannot sign in. */

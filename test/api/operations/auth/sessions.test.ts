@@ -336,6 +336,20 @@ describe('browser sessions', () => {
       expect((await me(browser)).status).to.equal(401);
     });
 
+    it('comes with a new password also for a browser that changes the password at the same time', async () => {
+      const { browser, email } = await signUp();
+      const other = openBrowser(api);
+      await enter(other, { email, password: PASSWORD });
+      const change = (from: typeof browser, password: string) =>
+        from.request('PUT', '/users/me', { body: { password, current_password: PASSWORD } });
+      // Both verify the current password before either stores its own.
+      const answers = await Promise.all([change(browser, 'one password'), change(other, 'other password')]);
+      const isFirst = answers[0].status === 200;
+      // The session of the other ends, so a late request is not even authenticated.
+      expect(answers[isFirst ? 1 : 0].status).to.be.oneOf([401, 403]);
+      expect([(await me(browser)).status, (await me(other)).status]).to.deep.equal(isFirst ? [200, 401] : [401, 200]);
+    });
+
     const GONE: [what: string, change: (shown: Session) => Promise<unknown>][] = [
       ['the user', ({ user: { id } }) => api.services.postgres('users').where({ id }).update({ status: 'archived' })],
       [
