@@ -61,6 +61,20 @@ export async function previewCorrection(
   { now, ...input }: PlanCorrectionInput & { readonly now: Date },
 ): Promise<CorrectionPreview> {
   const correction = await planCorrection(stores, scope, input);
+  const preview = await compareEffects(stores, scope, { correction, now }).catch(async (error: unknown) => {
+    // Usage that has lost the event meanwhile cannot be read without it.
+    await checkUncorrectedSince(stores, scope, correction);
+    throw error;
+  });
+  await checkUncorrectedSince(stores, scope, correction);
+  return preview;
+}
+
+async function compareEffects(
+  stores: Stores,
+  scope: Scope,
+  { correction, now }: { readonly correction: PlannedCorrection; readonly now: Date },
+): Promise<CorrectionPreview> {
   const both = { before: stores, after: { ...stores, planned_correction: correction }, now };
   const parties = await gatherSubscriptions(stores, scope, correction);
   const meters = await compareMeters(both, scope, { correction, ...parties });
@@ -70,7 +84,6 @@ export async function previewCorrection(
     const next = await compareNext(both, subscription);
     invoices.push(...drafts, ...(next ? [next] : []));
   }
-  await checkUncorrectedSince(stores, scope, correction);
   return { correction, meters, invoices: invoices.filter(hasChanged) };
 }
 
