@@ -24,8 +24,6 @@ export type PlannedCorrection = Scope & {
   readonly after: CorrectedEvent | null;
   /** Position of the accepted event in the log, which the correction retains. */
   readonly log_position: { readonly partition: number; readonly offset: number };
-  /** Number of requested corrections of the event at the time of the plan. */
-  readonly correction_count: number;
 };
 
 /** Events that a usage query reads. */

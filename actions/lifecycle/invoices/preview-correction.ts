@@ -21,11 +21,8 @@ import { type BilledUsage, readUsage } from '../../../storage/usage/usage.ts';
 import { type PlannedInvoice, planLateInvoice } from '../../invoicing/billing/plan-invoices.ts';
 import { planDraft } from '../../invoicing/invoices/compute-invoice.ts';
 import { toComputedFields, toInvoiceParts, toInvoiceRecord } from '../../invoicing/records/invoice-records.ts';
-import {
-  checkUncorrectedSince,
-  type PlanCorrectionInput,
-  planCorrection,
-} from '../../metering/events/plan-correction.ts';
+import { type PlanCorrectionInput, planCorrection } from '../../metering/events/plan-correction.ts';
+import { readUncorrected } from '../../metering/events/uncorrected-read.ts';
 import { toBilledSubscription } from '../../rating/billable-items.ts';
 import { findLatePeriod } from '../billing/bill-late-usage.ts';
 import { previewInvoice } from './preview-invoice.ts';
@@ -60,14 +57,9 @@ export async function previewCorrection(
   scope: Scope,
   { now, ...input }: PlanCorrectionInput & { readonly now: Date },
 ): Promise<CorrectionPreview> {
-  const correction = await planCorrection(stores, scope, input);
-  const preview = await compareEffects(stores, scope, { correction, now }).catch(async (error: unknown) => {
-    // Usage that has lost the event meanwhile cannot be read without it.
-    await checkUncorrectedSince(stores, scope, correction);
-    throw error;
-  });
-  await checkUncorrectedSince(stores, scope, correction);
-  return preview;
+  const { correction, corrections } = await planCorrection(stores, scope, input);
+  const subject = { event_id: input.event_id, corrections };
+  return readUncorrected(stores, scope, subject, () => compareEffects(stores, scope, { correction, now }));
 }
 
 async function compareEffects(

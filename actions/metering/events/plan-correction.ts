@@ -2,7 +2,6 @@
  * Plans a correction of an event for its preview, without requesting it. It is refused for the same reasons as the request
  * (request-correction.ts).
  */
-import { FarthingError } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import type { CorrectedEvent, PlannedCorrection } from '../../../core/metering/planned-correction.ts';
@@ -11,14 +10,21 @@ import type { Stores } from '../../../storage/foundation/stores.ts';
 import { type Correction, listCorrections } from '../../../storage/progress/corrections.ts';
 import { buildReplacement } from './correct-events.ts';
 import { checkAccepted, findRepeatedVoid } from './request-correction.ts';
+import { toProcessingError } from './uncorrected-read.ts';
 
 export type PlanCorrectionInput = Pick<Correction, 'event_id' | 'action' | 'replacement'>;
+
+type CorrectionPlan = {
+  readonly correction: PlannedCorrection;
+  /** Earlier corrections of the event. */
+  readonly corrections: readonly Correction[];
+};
 
 export async function planCorrection(
   stores: Stores,
   scope: Scope,
   { event_id, action, replacement }: PlanCorrectionInput,
-): Promise<PlannedCorrection> {
+): Promise<CorrectionPlan> {
   await checkAccepted(stores, scope, event_id);
   const known = await listCorrections(stores.postgres, scope, event_id);
   findRepeatedVoid(known, { event_id, action });
@@ -29,28 +35,14 @@ export async function planCorrection(
   const last = corrections.at(-1);
   const { event_partition: partition, event_offset: offset } = original;
   const toEvent = (content: EventContent) => toCorrectedEvent(event_id, content);
-  return {
+  const correction = {
     ...scope,
     event_id,
     before: last?.action === 'void' ? null : toEvent(last ?? original),
     after: action === 'void' ? null : toEvent(buildReplacement({ replacement }, last ?? original)),
     log_position: { partition, offset },
-    correction_count: known.length,
   };
-}
-
-/** Checks after a preview that no correction of the event was requested since its plan: usage may have changed between two reads. */
-export async function checkUncorrectedSince(
-  { postgres }: Pick<Stores, 'postgres'>,
-  scope: Scope,
-  { event_id, correction_count }: Pick<PlannedCorrection, 'event_id' | 'correction_count'>,
-): Promise<void> {
-  const known = await listCorrections(postgres, scope, event_id);
-  if (known.length !== correction_count) throw toProcessingError(event_id);
-}
-
-function toProcessingError(event_id: string): FarthingError {
-  return new FarthingError('service_unavailable', `event ${event_id} is still being processed: try again`);
+  return { correction, corrections: known };
 }
 
 function toCorrectedEvent(event_id: string, { properties: text, ...content }: EventContent): CorrectedEvent {

@@ -16,10 +16,11 @@ import type { Database, Stores } from '../../../storage/foundation/stores.ts';
 import type { CustomerModel } from '../../../storage/models/catalog/customer.ts';
 import { MeterModel } from '../../../storage/models/metering/meter.ts';
 import { SubscriptionModel } from '../../../storage/models/subscriptions/subscription.ts';
-import { listCorrections } from '../../../storage/progress/corrections.ts';
+import { type Correction, listCorrections } from '../../../storage/progress/corrections.ts';
 import { readUsage } from '../../../storage/usage/usage.ts';
 import { loadUsageAroundEvent, type SubscriptionUsageCharge } from '../../invoicing/billing/subscription-usage.ts';
 import { findNearestName } from '../../metering/events/nearest-name.ts';
+import { readUncorrected } from '../../metering/events/uncorrected-read.ts';
 import { currentPeriod } from '../../rating/billable-items.ts';
 import { findEvent, type LocatedEvent, toMeteredEvent } from './find-event.ts';
 import { loadThreadInvoices, type ThreadInvoices } from './thread-invoices.ts';
@@ -80,6 +81,15 @@ export async function followEvent(
   { id, now }: { readonly id: string; readonly now: Date },
 ): Promise<EventThread | null> {
   const corrections = await listCorrections(stores.postgres, scope, id);
+  const subject = { event_id: id, corrections };
+  return readUncorrected(stores, scope, subject, () => readThread(stores, scope, { id, corrections, now }));
+}
+
+async function readThread(
+  stores: Stores,
+  scope: Scope,
+  { id, corrections, now }: { readonly id: string; readonly corrections: readonly Correction[]; readonly now: Date },
+): Promise<EventThread | null> {
   const [located, outcomes] = await Promise.all([
     findEvent(stores, scope, { id, is_corrected: corrections.length > 0 }),
     listEventOutcomes(stores.clickhouse, scope, id),

@@ -78,7 +78,6 @@ describe('usage with a planned correction', () => {
       before: toContent('11:10:00', 9),
       after,
       log_position: { partition, offset: Number(offset) },
-      correction_count: 0,
     };
     const [start_us, end_us] = RANGE.map((time) => Date.parse(time) * 1000) as [number, number];
     const query = { meter: { id: meter }, external_customer_ids: [customer], start_us, end_us };
