@@ -65,8 +65,8 @@ const QUERY = `
          and (${isAfterLeast('event_partition', 'event_offset')} or ${isAfterLeast('correction.partition', 'correction.offset')})
        limit 1 by event_id) as event
     inner join (
-      select w.1 as window_customer, w.2 as window_name, w.3 as window_start_us, w.4 as window_end_us, w.5 as window_marks
-        from (select arrayJoin(arrayZip({window_customers:Array(String)}, {window_names:Array(String)},
+      select arrayJoin(w.1) as window_customer, w.2 as window_name, w.3 as window_start_us, w.4 as window_end_us, w.5 as window_marks
+        from (select arrayJoin(arrayZip({window_customers:Array(Array(String))}, {window_names:Array(String)},
                 {window_starts:Array(Int64)}, {window_ends:Array(Int64)}, {window_marks:Array(Array(UInt64))})) as w)) as counted
       on event.external_customer_id = counted.window_customer and event.event_name = counted.window_name
    where toUnixTimestamp64Micro(timestamp) >= window_start_us and toUnixTimestamp64Micro(timestamp) < window_end_us
@@ -104,29 +104,32 @@ export async function listLateCandidates(
   }));
 }
 
-/** Several meters may have counted the same events. */
+/** Several meters may have counted the same events. The window of many customers is one row, so that its marks are sent once. */
 function toWindowParams(windows: readonly CountedUsageWindow[]) {
   const partitions = [...new Set(windows.flatMap(({ marks }) => Object.keys(marks)))];
-  const offsets = windows.map(({ marks }) => partitions.map((partition) => BigInt(marks[partition] ?? 0)));
-  const distinct = new Map<string, readonly [string, string, number, number, bigint[]]>();
-  for (const [at, { event_name, external_customer_ids, start_us, end_us }] of windows.entries())
-    for (const customer of external_customer_ids) {
-      const row = [customer, event_name, start_us, end_us, offsets[at]!] as const;
-      distinct.set([customer, event_name, start_us, end_us, offsets[at]!.join()].join('\0'), row);
-    }
+  const distinct = new Map<string, Omit<CountedUsageWindow, 'marks'> & { offsets: bigint[]; customers: Set<string> }>();
+  for (const window of windows) {
+    const { event_name, external_customer_ids, start_us, end_us, marks } = window;
+    const offsets = partitions.map((partition) => BigInt(marks[partition] ?? 0));
+    const key = [event_name, start_us, end_us, offsets.join()].join('\0');
+    const row = distinct.get(key) ?? { ...window, offsets, customers: new Set() };
+    for (const customer of external_customer_ids) row.customers.add(customer);
+    distinct.set(key, row);
+  }
   const rows = [...distinct.values()];
+  const window_customers = rows.map(({ customers }) => [...customers]);
   return {
-    customers: [...new Set(rows.map(([customer]) => customer))],
-    names: [...new Set(rows.map(([, name]) => name))],
-    start_us: Math.min(...rows.map(([, , start]) => start)),
-    end_us: Math.max(...rows.map(([, , , end]) => end)),
+    customers: [...new Set(window_customers.flat())],
+    names: [...new Set(rows.map(({ event_name }) => event_name))],
+    start_us: Math.min(...rows.map(({ start_us }) => start_us)),
+    end_us: Math.max(...rows.map(({ end_us }) => end_us)),
     partitions: partitions.map(Number),
-    least: partitions.map((_, at) => offsets.map((row) => row[at]!).reduce((a, b) => (a < b ? a : b))),
-    window_customers: rows.map(([customer]) => customer),
-    window_names: rows.map(([, name]) => name),
-    window_starts: rows.map(([, , start]) => start),
-    window_ends: rows.map(([, , , end]) => end),
-    window_marks: rows.map(([, , , , marks]) => marks),
+    least: partitions.map((_, at) => rows.map(({ offsets }) => offsets[at]!).reduce((a, b) => (a < b ? a : b))),
+    window_customers,
+    window_names: rows.map(({ event_name }) => event_name),
+    window_starts: rows.map(({ start_us }) => start_us),
+    window_ends: rows.map(({ end_us }) => end_us),
+    window_marks: rows.map(({ offsets }) => offsets),
   };
 }
 

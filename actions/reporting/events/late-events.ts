@@ -27,6 +27,8 @@ import { buildContentCheck, buildCountedCheck, buildVersions, type EventVersion 
 
 /** Number of usage lines that a request reads at most, those of the latest invoices. */
 export const LATE_LINES_MAX = 2_000;
+/** Number of customers of these lines that a request reads at most; a family has many. A single line may have more. */
+export const LATE_CUSTOMERS_MAX = 50_000;
 /** Least number of lines of one statement, except the last one. */
 const LINES_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
@@ -61,23 +63,34 @@ type LateEventsPage = {
 export async function listLateEvents(stores: Stores, scope: Scope, input: LateEventsInput): Promise<LateEventsPage> {
   const { postgres } = stores;
   const found = await listClosedUsageLines(postgres, scope, { since: input.since, limit: LATE_LINES_MAX + 1 });
-  const is_complete = found.length <= LATE_LINES_MAX;
-  const lines = found.slice(0, LATE_LINES_MAX);
-  const countings = await loadWantedCountings(stores, scope, { lines, input });
+  const wanted = await loadWantedCountings(stores, scope, { lines: found.slice(0, LATE_LINES_MAX), input });
+  const countings = wanted.slice(0, countReadable(wanted, input));
+  // The latest line that is not read.
+  const unread = wanted[countings.length]?.line ?? found[LATE_LINES_MAX];
   const parts = [];
   for (const part of divideByDay(countings)) parts.push(await readPart(stores, scope, { countings: part, input }));
   const { events, next } = mergeParts(parts, input.limit);
   return {
     events: await addCharges(stores, scope, events),
     next,
-    invoices_since: is_complete ? input.since : findCoveredSince(found),
-    is_complete,
+    invoices_since: unread ? findCoveredSince(unread) : input.since,
+    is_complete: unread === undefined,
   };
 }
 
+/** Number of lines that have at most LATE_CUSTOMERS_MAX customers in all. */
+function countReadable(countings: readonly CountedUsageLine[], { external_customer_id }: LateEventsInput): number {
+  let count = 0;
+  const end = countings.findIndex(({ counting }, index) => {
+    count += external_customer_id === null ? counting.counted.customers.length : 1;
+    return index > 0 && count > LATE_CUSTOMERS_MAX;
+  });
+  return end === -1 ? countings.length : end;
+}
+
 /** Lines of the instant of the first one that is not read may be missing, and those of later instants are all read. */
-function findCoveredSince(found: readonly ClosedUsageLine[]): Date {
-  return new Date(toInstant(found.at(-1)!.finalized_at) + 1);
+function findCoveredSince(unread: ClosedUsageLine): Date {
+  return new Date(toInstant(unread.finalized_at) + 1);
 }
 
 type CountedUsageLine = { readonly line: ClosedUsageLine; readonly counting: LineCounting };

@@ -1,6 +1,6 @@
 /** GET /events/late: our addition to the interface. */
 import { z } from 'zod';
-import { LATE_LINES_MAX, listLateEvents } from '../../../actions/reporting/events/late-events.ts';
+import { LATE_CUSTOMERS_MAX, LATE_LINES_MAX, listLateEvents } from '../../../actions/reporting/events/late-events.ts';
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
 import { orNull, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
@@ -85,7 +85,7 @@ export const lateEventRoutes: Route[] = [
     path: '/events/late',
     operation_id: 'listLateEvents',
     summary: 'List late events',
-    description: `Returns events of a period whose final invoice did not count them, newest receipt first, with that invoice and the one that charges them. Reads at most ${LATE_LINES_MAX.toLocaleString('en')} usage lines of the latest final invoices; \`invoices_since\` states how far this goes back. A page may have fewer events than \`limit\`, or none, while \`next_cursor\` is set. Also needs the permission to read invoices: [Late events](/docs/rules/events.md#late-events).`,
+    description: `Returns events of a period whose final invoice did not count them, newest receipt first, with that invoice and the one that charges them. Reads at most ${LATE_LINES_MAX.toLocaleString('en')} usage lines, with ${LATE_CUSTOMERS_MAX.toLocaleString('en')} customers in all, of the latest final invoices; \`invoices_since\` states how far this goes back. A page may have fewer events than \`limit\`, or none, while \`next_cursor\` is set. Also needs the permission to read invoices: [Late events](/docs/rules/events.md#late-events).`,
     tag: 'Events',
     access: 'event:read',
     query: LateEventsQuery,

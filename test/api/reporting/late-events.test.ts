@@ -223,4 +223,21 @@ describe('events: late by a correction', () => {
     await replace('of another time', { timestamp: '2026-04-15T12:00:00Z' });
     expect(ids(await list())).to.not.include('of another time');
   });
+
+  it('reads lines of a bounded number of customers, and names the instant from which on the list is complete', async () => {
+    const { postgres } = world.api.services;
+    const { tenant_id, environment_id } = world.api.scope;
+    await postgres.raw(
+      `update invoice_line_items
+          set computed_from = jsonb_set(computed_from, '{counted,customers}', (computed_from #> '{counted,customers}') || (
+            select jsonb_agg(jsonb_build_object('external_customer_id', 'member ' || n, 'times', null)) from generate_series(1, 30000) n))
+        where tenant_id = ? and environment_id = ? and computed_from #> '{counted,customers}' is not null`,
+      [tenant_id, environment_id],
+    );
+    const read = async (query: string) => (await world.api.request('GET', `/events/late?${query}`)).body;
+    const { is_complete, invoices_since } = await read('');
+    const finals = (await world.invoices('acme')).filter(({ invoice_status }) => invoice_status === 'FINALIZED');
+    expect([is_complete, Date.parse(invoices_since)]).to.deep.equal([false, Date.parse(finals[0]!.finalized_at!) + 1]);
+    expect(await read('external_customer_id=acme')).to.include({ is_complete: true });
+  });
 });
