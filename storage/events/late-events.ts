@@ -1,6 +1,6 @@
 /**
- * Events that usage windows did not count, newest receipt first: they lie in a window of their customer, at or after the position in the log
- * up to which the window was counted. The caller applies the filters of meters.
+ * Lists events that usage windows did not count, newest receipt first. Such an event is in a window of its customer, at or after the position
+ * in the log up to which the window was counted. The caller applies the filters of meters.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
@@ -9,13 +9,13 @@ import { type QueryBounds, runAsLarge } from '../concurrency/query-bounds.ts';
 import type { FoundEvent } from './find-events.ts';
 import type { UncountedPlace } from './uncounted-events.ts';
 
-/** A counted window of some customers: events before the marks are in it. */
+/** Usage window of some customers. Its usage has the events before the marks. */
 export type CountedUsageWindow = {
   readonly event_name: string;
   readonly external_customer_ids: readonly string[];
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  /** First uncounted offset of each partition; of a partition that is not listed, nothing was counted. */
+  /** First uncounted offset of each partition. No event of an unlisted partition was counted. */
   readonly marks: Readonly<Record<string, string>>;
 };
 
@@ -33,7 +33,7 @@ type LateEventsQuery = Scope & {
 };
 
 const time = (name: string) => `fromUnixTimestamp64Micro({${name}:Int64}, 'UTC')`;
-/** The conditions before the join follow from it; they use the order of the table and its index of offsets. */
+/** The conditions of the subquery follow from the join. They are repeated there for the primary key and the index of offsets. */
 const QUERY = `
   select event_id, external_customer_id, customer_id, event_name, source, properties,
          toString(toUnixTimestamp64Micro(timestamp)) as timestamp_us_text,
@@ -62,7 +62,6 @@ type LateRow = Omit<FoundEvent, 'timestamp_us' | 'received_at_us' | 'offset'> & 
   position: number;
 };
 
-/** Lists events that may be late. */
 export async function listLateCandidates(
   clickhouse: ClickHouseClient,
   { windows, after, bounds, ...wanted }: LateEventsQuery,
@@ -82,7 +81,7 @@ export async function listLateCandidates(
   }));
 }
 
-/** Several meters may have counted the same events. */
+/** Builds one row for each customer and window. Meters that counted the same window have one row, so that the join returns its events once. */
 function toWindowParams(windows: readonly CountedUsageWindow[]) {
   const partitions = [...new Set(windows.flatMap(({ marks }) => Object.keys(marks)))];
   const offsets = windows.map(({ marks }) => partitions.map((partition) => BigInt(marks[partition] ?? 0)));

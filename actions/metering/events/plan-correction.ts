@@ -39,7 +39,7 @@ export async function planCorrection(
   };
 }
 
-/** Checks after a preview that no correction of the event was requested since its plan: usage may have changed between two reads. */
+/** Refuses a preview if another correction of the event was requested since its plan: usage may have changed between two reads. */
 export async function checkUncorrectedSince(
   { postgres }: Pick<Stores, 'postgres'>,
   scope: Scope,

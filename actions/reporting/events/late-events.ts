@@ -1,6 +1,6 @@
 /**
- * Lists late events: events of a period whose final invoice did not count them (docs/rules/invoices.md, "Late events"). The lines of the
- * invoices record the events that they counted, so billing and this list follow one rule.
+ * Lists late events: events of a period whose final invoice did not count them (docs/rules/invoices.md, "Late events"). A line records up to
+ * which position of the log it counted. Billing and this list both follow these positions.
  */
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -24,16 +24,16 @@ import {
 import { buildTimeFilter, compileCountedMeter, measureEvent, toWindow } from '../../invoicing/proof/counted-events.ts';
 import { type LineCounting, loadCountings } from '../../invoicing/proof/gather.ts';
 
-/** Number of usage lines that a request reads at most, those of the latest invoices. */
+/** Greatest number of usage lines that a request reads, latest invoices first. */
 export const LATE_LINES_MAX = 2_000;
-/** Least number of lines of one statement, except the last one. */
+/** Least number of lines of a statement; the last statement may have fewer. */
 const LINES_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
-/** Least number of events that a statement reads, because some of them are not counted by a meter. */
+/** Least limit of events of a statement: filters of meters then discard some of its events. */
 const READ_AT_ONCE = 1_000;
 
 type LateEventsInput = {
-  /** Invoices that became final at this instant or later are read. */
+  /** Earliest finalization of the invoices that are read. */
   readonly since: Date;
   readonly event_name: string | null;
   readonly external_customer_id: string | null;
@@ -45,14 +45,14 @@ type LateEventsInput = {
   readonly bounds: QueryBounds;
 };
 
-/** The invoice for which an event came too late, and the one that charges it; null until one does. */
-type MissedInvoice = { readonly line: ClosedUsageLine; readonly charged: CountingLine | null };
-type LateEvent = { readonly event: LateCandidate; readonly missed: readonly MissedInvoice[] };
+/** A usage line that an event came too late for, and the later line that charges the event; null until there is one. */
+export type MissedLine = { readonly line: ClosedUsageLine; readonly charged: CountingLine | null };
+type LateEvent = { readonly event: LateCandidate; readonly missed: readonly MissedLine[] };
 
 type LateEventsPage = {
   readonly events: readonly LateEvent[];
   readonly next: UncountedPlace | null;
-  /** Instant from which every final invoice is read. */
+  /** Earliest finalization from which all invoices were read. */
   readonly invoices_since: Date;
   readonly is_complete: boolean;
 };
@@ -62,9 +62,9 @@ export async function listLateEvents(stores: Stores, scope: Scope, input: LateEv
   const found = await listClosedUsageLines(postgres, scope, { since: input.since, limit: LATE_LINES_MAX + 1 });
   const is_complete = found.length <= LATE_LINES_MAX;
   const lines = found.slice(0, LATE_LINES_MAX);
-  const countings = await loadWantedCountings(stores, scope, { lines, input });
+  const countings = await loadMatchingLines(stores, scope, { lines, input });
   const parts = [];
-  for (const part of divideByDay(countings)) parts.push(await readPart(stores, scope, { countings: part, input }));
+  for (const counted of divideByDay(countings)) parts.push(await readPart(stores, scope, { counted, input }));
   const { events, next } = mergeParts(parts, input.limit);
   return {
     events: await addCharges(stores, scope, events),
@@ -74,14 +74,14 @@ export async function listLateEvents(stores: Stores, scope: Scope, input: LateEv
   };
 }
 
-/** Lines of the instant of the first one that is not read may be missing, and those of later instants are all read. */
+/** Some lines with the instant of the first unread line may be unread; all lines of later instants are read. */
 function findCoveredSince(found: readonly ClosedUsageLine[]): Date {
   return new Date(toInstant(found.at(-1)!.finalized_at) + 1);
 }
 
 type CountedUsageLine = { readonly line: ClosedUsageLine; readonly counting: LineCounting };
 
-async function loadWantedCountings(
+async function loadMatchingLines(
   { postgres }: Stores,
   scope: Scope,
   { lines, input }: { lines: readonly ClosedUsageLine[]; input: LateEventsInput },
@@ -99,22 +99,22 @@ async function loadWantedCountings(
 }
 
 /**
- * Divides the lines among statements. Lines that became final on one day have similar marks, so their statement reads few events, however
- * many they are.
+ * Divides the lines among statements. Lines that became final within a day were counted up to similar positions, so that one statement for
+ * all of them reads few events.
  */
 function divideByDay(lines: readonly CountedUsageLine[]): CountedUsageLine[][] {
   const parts: CountedUsageLine[][] = [];
   for (const one of lines) {
     const part = parts.at(-1);
-    const isOfDay =
+    const isSameDay =
       part !== undefined && toInstant(part[0]!.line.finalized_at) - toInstant(one.line.finalized_at) < DAY_MS;
-    if (part !== undefined && (isOfDay || part.length < LINES_AT_ONCE)) part.push(one);
+    if (part !== undefined && (isSameDay || part.length < LINES_AT_ONCE)) part.push(one);
     else parts.push([one]);
   }
   return parts;
 }
 
-/** Part of the list. If its reading was cut, it has everything up to `read_to`. */
+/** Late events of some lines. If the statement reached its limit, `read_to` is the place up to which they are complete. */
 type LatePart = {
   readonly events: readonly { readonly event: LateCandidate; readonly lines: readonly ClosedUsageLine[] }[];
   readonly read_to: UncountedPlace | null;
@@ -123,15 +123,15 @@ type LatePart = {
 async function readPart(
   { clickhouse }: Stores,
   scope: Scope,
-  { countings, input }: { countings: readonly CountedUsageLine[]; input: LateEventsInput },
+  { counted, input }: { counted: readonly CountedUsageLine[]; input: LateEventsInput },
 ): Promise<LatePart> {
   const limit = Math.max(READ_AT_ONCE, input.limit + 1);
-  const windows = countings.map(({ counting }) => buildCountedWindow(counting, input));
+  const windows = counted.map(({ counting }) => buildCountedWindow(counting, input));
   const { after, bounds, received_from_us, received_until_us } = input;
   const { tenant_id, environment_id } = scope;
   const wanted = { tenant_id, environment_id, windows, received_from_us, received_until_us };
   const rows = await listLateCandidates(clickhouse, { ...wanted, after, limit, bounds });
-  const byName = groupBy(countings.map(buildLateCheck), ({ event_name }) => event_name);
+  const byName = groupBy(counted.map(buildLateCheck), ({ event_name }) => event_name);
   const events = rows.flatMap((event) => {
     const raw = { ...event, properties: propertiesIn(event.properties), length: event.properties.length };
     const lines = (byName.get(event.event_name) ?? []).flatMap(({ isLate, line }) => (isLate(raw) ? [line] : []));
@@ -170,13 +170,13 @@ function buildLateCheck({ line, counting }: CountedUsageLine) {
   return { line, event_name: counted.meter.event_name.trim(), isLate };
 }
 
-/** Whether the meter had ended before the event: it counts nowhere, and is not late. */
+/** Whether the meter had ended before the event, so that the event counts nowhere. */
 function hasEnded(ends: LineCounting['counted']['ends'], { partition, offset }: MeteredCandidate): boolean {
   const end = ends?.[partition];
   return end !== undefined && BigInt(offset) >= BigInt(end);
 }
 
-/** Merges the parts, whose events may be the same. Events after the end of a part that was cut are on a later page. */
+/** Merges the parts; an event may be in several. Events after the first `read_to` are on a later page, because other parts may lack some. */
 function mergeParts(parts: readonly LatePart[], limit: number) {
   const [end] = parts.flatMap(({ read_to }) => read_to ?? []).sort(comparePlaces);
   const byId = groupBy(

@@ -1,5 +1,5 @@
 /**
- * The invoices of a thread: the final one that bills the event, and the one that will charge it, or a later correction of it
+ * The invoices of a thread: the final invoice that bills the event, and the next invoice that charges it or a later correction of it
  * (docs/rules/events.md, "The thread of an event").
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -29,12 +29,15 @@ type BillingInvoice = {
   readonly period_end: string | null;
 };
 
-type ChargingInvoice = Omit<BillingInvoice, 'invoice_id' | 'invoice_number' | 'invoice_line_item_id'> & {
+type NextThreadInvoice = Omit<BillingInvoice, 'invoice_id' | 'invoice_number' | 'invoice_line_item_id'> & {
   /** Null for an invoice that does not exist yet. */
   readonly invoice_id: string | null;
 };
 
-export type ThreadInvoices = { readonly invoice: BillingInvoice | null; readonly next_invoice: ChargingInvoice | null };
+export type ThreadInvoices = {
+  readonly invoice: BillingInvoice | null;
+  readonly next_invoice: NextThreadInvoice | null;
+};
 
 type InvoicesInput = {
   readonly event: PositionedRawEvent;
@@ -51,9 +54,10 @@ export async function loadThreadInvoices(
 ): Promise<ThreadInvoices> {
   if (!first) return { invoice: null, next_invoice: null };
   const { subscription, charge } = first;
-  const lines = await loadLines(stores, first);
+  const lines = await loadChargeLines(stores, first);
   const versions = await listVersions(stores, scope, { event, corrections });
-  const counts = ({ computed_from }: CountingLine, { position }: EventVersion) => hasCounted(computed_from, position);
+  const isCounted = ({ computed_from }: CountingLine, { position }: EventVersion) =>
+    hasCounted(computed_from, position);
   const final = lines.filter(({ invoice_status }) => invoice_status === 'FINALIZED');
   // A correction may have moved the event into the usage window.
   const version = versions.find(
@@ -62,16 +66,16 @@ export async function loadThreadInvoices(
       event_name === event.event_name &&
       isInWindow(timestamp_us, charge.computed_from),
   );
-  const billing = version && final.find((line) => counts(line, version));
-  const invoice = billing ? await showBilling(stores, scope, { line: billing, subscription }) : null;
+  const billing = version && final.find((line) => isCounted(line, version));
+  const invoice = billing ? await loadBillingInvoice(stores, scope, { line: billing, subscription }) : null;
   const last = versions.at(-1)!;
-  if (final.some((line) => counts(line, last))) return { invoice, next_invoice: null };
+  if (final.some((line) => isCounted(line, last))) return { invoice, next_invoice: null };
   const draft = lines.find(({ invoice_status }) => invoice_status === 'DRAFT');
-  return { invoice, next_invoice: await loadNext(stores, scope, { draft, subscription, now }) };
+  return { invoice, next_invoice: await loadNextInvoice(stores, scope, { draft, subscription, now }) };
 }
 
-/** Lines of the charge and their corrections. Lines of invoices before the end of the period are left out. */
-async function loadLines(
+/** Loads the lines of the charge, and their corrections. Threshold invoices are left out: they bill the charge before its period ends. */
+async function loadChargeLines(
   { postgres }: Stores,
   { charge, subscription }: NonNullable<InvoicesInput['charge']>,
 ): Promise<CountingLine[]> {
@@ -89,11 +93,11 @@ type EventVersion = {
   readonly external_customer_id: string;
   readonly event_name: string;
   readonly timestamp_us: Microseconds;
-  /** Position in the log from which on this content counts. */
+  /** Position in the log from which this content counts. */
   readonly position: { readonly partition: number; readonly offset: number; readonly received_at_us: Microseconds };
 };
 
-/** Contents of the event with the positions from which on they counted, oldest first. */
+/** Lists the contents that the event has had, oldest first, each with the position in the log from which it counted. */
 async function listVersions(
   { clickhouse }: Stores,
   scope: Scope,
@@ -121,12 +125,12 @@ function isInWindow(
   return timestamp_us >= toUs(toInstant(window_start)) && timestamp_us < toUs(toInstant(window_end));
 }
 
-type ShownLine = { readonly line: CountingLine; readonly subscription: SubscriptionModel };
+type BillingInput = { readonly line: CountingLine; readonly subscription: SubscriptionModel };
 
-async function showBilling(
+async function loadBillingInvoice(
   { postgres }: Stores,
   scope: Scope,
-  { line, subscription }: ShownLine,
+  { line, subscription }: BillingInput,
 ): Promise<BillingInvoice> {
   const invoice = await InvoiceModel.fetch(scope, line.invoice_id, { database: postgres });
   const { id: invoice_id, total: amount, currency, period_end = null, invoice_number = null } = invoice;
@@ -140,12 +144,12 @@ type NextInput = {
   readonly now: Date;
 };
 
-/** The draft with the charge, which is recomputed before it is final; else the invoice that comes next. */
-async function loadNext(
+/** Loads the draft with the charge, which is recomputed before it is final; without a draft it previews the next invoice. */
+async function loadNextInvoice(
   stores: Stores,
   scope: Scope,
   { draft, subscription, now }: NextInput,
-): Promise<ChargingInvoice | null> {
+): Promise<NextThreadInvoice | null> {
   const { id: subscription_id } = subscription;
   if (draft) {
     const invoice = await InvoiceModel.fetch(scope, draft.invoice_id, { database: stores.postgres });

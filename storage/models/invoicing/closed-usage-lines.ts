@@ -15,12 +15,12 @@ export type ClosedUsageLine = {
   readonly finalized_at: string;
 };
 
-/** Parts of `computed_from` that describe only the pricing; they are most of its size. */
-const NOT_COUNTED = ['price', 'breakdown', 'buckets', 'allowances'];
+/** Keys of `computed_from` that concern only pricing. They are most of its size, so that they are not read. */
+const PRICING_KEYS = ['price', 'breakdown', 'buckets', 'allowances'];
 
 /**
- * Lists the usage charges of invoices that became final since an instant, the latest first. Corrections are no charges of their own. Lines of
- * invoices before the end of a period are left out, because their period is still open.
+ * Lists the usage lines of invoices that became final since an instant, latest first. Corrections of lines are left out, and lines of threshold
+ * invoices, because their period is not over.
  */
 export async function listClosedUsageLines(
   database: Database,
@@ -47,20 +47,20 @@ export async function listClosedUsageLines(
     .limit(limit)
     .select('l.id', 'l.invoice_id', 'l.subscription_id', 'l.period_start', 'l.period_end')
     .select('i.invoice_number', 'i.finalized_at')
-    .select(database.raw('l.computed_from - ?::text[] as computed_from', [NOT_COUNTED]));
+    .select(database.raw('l.computed_from - ?::text[] as computed_from', [PRICING_KEYS]));
 }
 
-/** A draft includes its late events, a void invoice charges nothing, and a skipped one is not final. */
+/** Other states have no late events: a draft includes them, a void or skipped invoice charges nothing. */
 const FINAL: InvoiceStatus = 'FINALIZED';
 
 export type CountingLine = Pick<ClosedUsageLine, 'id' | 'invoice_id' | 'invoice_number'> & {
-  /** The line that this one corrects; itself for a charge. */
+  /** Id of the line that this line corrects, or its own id. */
   readonly charge_id: string;
   readonly invoice_status: InvoiceStatus;
   readonly computed_from: Pick<ComputedFrom, 'high_water' | 'as_of'>;
 };
 
-/** Lists the charges and their corrections on invoices that are not void, oldest first. */
+/** Lists the lines and their corrections on invoices that are not void, oldest first. */
 export async function listChargeLines(
   database: Database,
   { tenant_id, environment_id }: Scope,
