@@ -4,7 +4,7 @@ import { type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { Choice } from '../../components/choice.tsx';
-import { findFieldError } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
 import { Facts } from '../../components/page.tsx';
 import { type SumRow, WrittenSum } from '../../components/thread.tsx';
 import { formatMoney } from '../../figures/format.ts';
