@@ -101,7 +101,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): ReactNode {
   );
 }
 
-/** Whether a part of the element is out of view at its side: it takes the focus then, so that a keyboard can scroll it. */
+/** Whether the element is wider than its frame. The frame then takes the focus, so that a keyboard can scroll it. */
 function useSideScroll(): [RefObject<HTMLDivElement | null>, boolean] {
   const element = useRef<HTMLDivElement>(null);
   const [isCut, setCut] = useState(false);

@@ -1,4 +1,4 @@
-/** The chart of the explorer: the largest groups and all others as one line, the period before, marks of price changes and corrections. */
+/** The chart of the usage explorer: the largest groups, one line of all others, the period before, and marks of price changes and corrections. */
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo } from 'react';
 import { type ChartSeries, SERIES_MAX } from '../../charts/series.ts';
@@ -74,7 +74,7 @@ export function UsageChart(props: UsageChartProps): ReactNode {
       range,
       ...(external_customer_id === undefined ? {} : { external_customer_id }),
     }),
-    // Without the permission for events there are no marks, and the chart stands.
+    // Without the permission to read events the chart has no marks.
     retry: false,
   });
   const marks = useMemo(
@@ -99,7 +99,7 @@ export function UsageChart(props: UsageChartProps): ReactNode {
       fillWindows((data?.results ?? []).map(toPoint), { range: of, window, aggregation, now_ms });
     if (cost) return buildCostSeries(cost, { range, window, now_ms, other: texts.other });
     const whole = fill(usage, range);
-    // Without a value the whole has one line.
+    // A split without values shows the whole as one line.
     const drawn = listLargest(split).slice(0, SERIES_MAX);
     const parts: ChartSeries[] =
       drawn.length === 0
@@ -157,7 +157,7 @@ export function UsageChart(props: UsageChartProps): ReactNode {
   );
 }
 
-/** The key of the line of all others; no customer or property has it, because theirs are not empty. */
+/** Key of the line of all others. It differs from the key of every group, because those are not empty. */
 const OTHER = '';
 
 function listLargest(split: UsageSplit | null) {
@@ -166,7 +166,7 @@ function listLargest(split: UsageSplit | null) {
     .toSorted((left, right) => compareDecimals(right.usage!.value, left.usage!.value));
 }
 
-/** Values of a split that have neither a line of their own nor a part in the line of all others. */
+/** Number of values of a split without a line of their own that the line of all others does not include. */
 function countUndrawn(split: UsageSplit | null, aggregation: string): number {
   if (split === null || isAdditive(aggregation)) return 0;
   return Math.max(0, split.rows.length + split.left_out - SERIES_MAX);
@@ -176,7 +176,7 @@ function listCharged({ items }: Analytics) {
   return items.filter(({ sub_line_item_id }) => sub_line_item_id !== null);
 }
 
-/** Amounts of several currencies do not add up. */
+/** Only amounts of one currency add up. */
 function hasOneCurrency(cost: Analytics): boolean {
   return new Set(listCharged(cost).map(({ currency }) => currency)).size === 1;
 }
@@ -187,7 +187,7 @@ function countUndrawnCosts(cost: Analytics): number {
 
 type CostTerms = { range: DayRange; window: UsageWindowSize; now_ms: number; other: string };
 
-/** The cost of each line item; of more than there are colours the last line is the sum of the rest. */
+/** Builds one line for the cost of each line item. If there are more than colours, the last line is the sum of the rest. */
 function buildCostSeries(cost: Analytics, { other, ...terms }: CostTerms): ChartSeries[] {
   const all = listCharged(cost).map((item) => ({
     key: item.sub_line_item_id ?? item.meter_id,
