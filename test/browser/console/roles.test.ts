@@ -14,6 +14,7 @@ import {
 } from '../../support/console.ts';
 import { listPages } from '../../support/console-pages.ts';
 import { PLACEHOLDERS, type SeededRecords, seedRecords } from '../../support/console-records.ts';
+import { until } from '../../support/until.ts';
 
 /** Reasons that name the role. */
 const REASON = /^(Your role may not|Only a super admin)/;
@@ -21,6 +22,8 @@ const REASON = /^(Your role may not|Only a super admin)/;
 const OPENS = new Set(['Choose a picture…', 'New customer…', 'Show preview PDF']);
 /** A person may always change the own name and password. */
 const OWN_PAGE = '/settings?tab=account';
+/** Time in which a tooltip appears. */
+const REASON_MS = 2_000;
 const ACTION = 'main button, [role=dialog] button';
 
 describe('a person whose role', function () {
@@ -153,13 +156,22 @@ async function findWrongReasons(page: Page): Promise<string[]> {
   const wrong: string[] = [];
   for (const button of await page.locator(ACTION).and(page.locator('[aria-disabled=true]')).all()) {
     if (!(await button.isVisible())) continue;
-    await button.focus();
-    const tooltip = page.getByRole('tooltip');
-    await tooltip.waitFor();
-    const reason = (await tooltip.innerText()).trim();
+    const reason = await readReason(page, button);
     if (!REASON.test(reason)) wrong.push(`${await button.innerText()}: ${reason}`);
-    await button.blur();
-    await tooltip.waitFor({ state: 'detached' });
   }
   return wrong;
+}
+
+/** The reason of a blocked action. A side sheet that opens meanwhile takes the focus, which is then given again. */
+async function readReason(page: Page, button: Locator): Promise<string> {
+  const tooltip = page.getByRole('tooltip');
+  let reason: string | null = null;
+  await until('the reason is shown', async () => {
+    await button.focus();
+    reason = await tooltip.innerText({ timeout: REASON_MS }).catch(() => null);
+    return reason !== null;
+  });
+  await button.blur();
+  await tooltip.waitFor({ state: 'detached' });
+  return (reason ?? '').trim();
 }
