@@ -13,6 +13,7 @@ import {
   type LateCandidate,
   listLateCandidates,
 } from '../../../storage/events/late-events.ts';
+import type { RawEvent } from '../../../storage/events/raw-events.ts';
 import { comparePlaces, type UncountedPlace } from '../../../storage/events/uncounted-events.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import {
@@ -151,7 +152,7 @@ function buildCountedWindow(counting: LineCounting, { external_customer_id }: La
   };
 }
 
-type MeteredCandidate = Parameters<typeof measureEvent>[1] & { readonly partition: number; readonly offset: number };
+type MeteredCandidate = RawEvent & Pick<LateCandidate, 'partition' | 'offset' | 'received_at_us'>;
 
 function buildLateCheck({ line, counting }: CountedUsageLine) {
   const { counted } = counting;
@@ -163,7 +164,7 @@ function buildLateCheck({ line, counting }: CountedUsageLine) {
     customers.has(event.external_customer_id) &&
     event.timestamp_us >= start_us &&
     event.timestamp_us < end_us &&
-    BigInt(event.offset) >= BigInt(counted.marks[event.partition] ?? 0) &&
+    !hasCounted(line.computed_from, event) &&
     !hasEnded(counted.ends, event) &&
     isInTime(event) &&
     measureEvent(meter, event) !== null;

@@ -1,6 +1,6 @@
 /**
- * Every page and open sheet of the console for people whose roles allow less: a reader sees all of it and is told why nothing can be
- * changed; a person without a role sees one page that says so.
+ * Every page and open sheet of the console for users whose roles allow less. A reader sees all of them, with the reasons that block changes. A
+ * user without a role sees one page with that reason.
  */
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
@@ -20,7 +20,7 @@ import { until } from '../../support/until.ts';
 const REASON = /^(Your role may not|Only a super admin)/;
 /** Buttons that open something to read, or a form whose own action is blocked. */
 const OPENS = new Set(['Choose a picture…', 'New customer…', 'Show preview PDF']);
-/** A person may always change the own name and password. */
+/** Users may always change their own name and password. */
 const OWN_PAGE = '/settings?tab=account';
 /** Time in which a tooltip appears. */
 const REASON_MS = 2_000;
@@ -49,7 +49,7 @@ describe('a person whose role', function () {
   };
 
   describe('may read', () => {
-    // The titles of the tests are known before the records are.
+    // The titles of the tests exist before the records.
     listPages(PLACEHOLDERS).forEach((path, at) => {
       test(`finds each change of ${path} blocked, with the reason`, async () => {
         const page = await open(at);
@@ -102,7 +102,7 @@ describe('a person whose role', function () {
     // The pages have one state, so each area is opened once.
     const areas = [...new Set(listPages(PLACEHOLDERS).map((path) => path.split('?')[0]!))];
     for (const area of areas)
-      test(`is told so at ${area}`, async () => {
+      test(`reads that at ${area}`, async () => {
         const path = listPages(records)[listPages(PLACEHOLDERS).findIndex((one) => one.split('?')[0] === area)]!;
         const { page } = await app.open(path, { environment_id: records.environment_id, session: nobody });
         await page.getByRole('heading', { level: 1, name: 'Your role may not see this' }).waitFor();
