@@ -1,5 +1,6 @@
 /** The request of a draft of a new subscription, and the term that the draft still lacks. */
 import type { components } from '../../client/openapi.d.ts';
+import { toMidnight } from '../../components/range.ts';
 import { buildCharge, hasCharge } from '../plans/price-draft.ts';
 import {
   type AddonDraft,
@@ -47,9 +48,9 @@ export function buildRequest(draft: SubscriptionDraft): CreateSubscriptionBody |
     billing_period: draft.billing_period,
     billing_cycle: draft.billing_cycle,
     ...pickSet({
-      start_date: toMidnight(draft.start_day),
-      end_date: toMidnight(draft.end_day),
-      billing_anchor: draft.billing_cycle === 'anniversary' ? toMidnight(draft.anchor_day) : '',
+      start_date: toStart(draft.start_day),
+      end_date: toStart(draft.end_day),
+      billing_anchor: draft.billing_cycle === 'anniversary' ? toStart(draft.anchor_day) : '',
       auto_invoice_threshold: draft.auto_invoice_threshold,
       payment_terms: draft.payment_terms,
     }),
@@ -67,8 +68,8 @@ export function buildRequest(draft: SubscriptionDraft): CreateSubscriptionBody |
   return request as CreateSubscriptionBody;
 }
 
-function toMidnight(day: string): string {
-  return day === '' ? '' : `${day}T00:00:00Z`;
+function toStart(day: string): string {
+  return day === '' ? '' : toMidnight(day);
 }
 
 /** Picks the fields that have a value. */
@@ -96,7 +97,7 @@ function pickCharge(charge: ReturnType<typeof buildCharge>) {
 function buildPhases(draft: SubscriptionDraft) {
   const starts = listPhaseStarts(draft);
   return draft.phases.map((phase, at) => ({
-    ...pickSet({ start_date: toMidnight(starts[at]!), end_date: toMidnight(phase.end_day) }),
+    ...pickSet({ start_date: toStart(starts[at]!), end_date: toStart(phase.end_day) }),
     ...buildPriceTerms(phase),
   }));
 }

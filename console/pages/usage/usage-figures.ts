@@ -1,7 +1,7 @@
 /** Windows, shares and marks of the usage explorer. Usage and cost come from the API; only the line of all other groups is computed here. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { type ChartMark, type ChartPoint, toPlace } from '../../charts/series.ts';
-import { countDays, type DayRange } from '../../components/range.ts';
+import { countDays, type DayRange, toDay } from '../../components/range.ts';
 import { findLocale } from '../../figures/format.ts';
 import type { Language } from '../../texts/texts.ts';
 import type { UsageWindowSize } from './usage-window.ts';
@@ -176,8 +176,9 @@ export function listCorrectionMarks(
   const [start_ms, end_ms] = [new Date(range.from).getTime(), new Date(range.to).getTime()];
   const counts = new Map<number, number>();
   for (const { timestamp } of corrections) {
-    const at_ms = timestamp === null ? Number.NaN : new Date(timestamp).getTime();
-    if (!(at_ms >= start_ms && at_ms < end_ms)) continue;
+    if (timestamp === null) continue;
+    const at_ms = new Date(timestamp).getTime();
+    if (at_ms < start_ms || at_ms >= end_ms) continue;
     const window_ms = findWindowStart(at_ms, window);
     counts.set(window_ms, (counts.get(window_ms) ?? 0) + 1);
   }
@@ -188,6 +189,6 @@ export function listCorrectionMarks(
 
 /** Start of the window that contains the instant. */
 function findWindowStart(at_ms: number, window: UsageWindowSize): number {
-  if (window !== 'HOUR') return startOfWindow(new Date(at_ms).toISOString().slice(0, 10), window);
+  if (window !== 'HOUR') return startOfWindow(toDay(at_ms), window);
   return at_ms - (at_ms % HOUR_MS);
 }
