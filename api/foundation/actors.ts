@@ -9,12 +9,10 @@ export const ActorAnswer = z
     type: z
       .enum(['user', 'service_account', 'system'])
       .meta({ description: 'Kind of the actor; `system` for the service itself, such as scheduled jobs.' }),
-    id: z
-      .string()
-      .meta({
-        description:
-          'Id of the user or service account. Of `system`: `system`, or `pipeline` for events that the stores rejected.',
-      }),
+    id: z.string().meta({
+      description:
+        'Id of the user or service account. Of `system`: `system`, or `pipeline` for events that the stores rejected.',
+    }),
     name: z.string().nullable().meta({ description: 'Current name of the user; null if it has none.' }),
     email: z.string().nullable().meta({ description: 'Current email address of the user; null if it has none.' }),
   })

@@ -5,7 +5,7 @@
 import { type Microseconds, toInstant, toUs } from '../foundation/time/instant.ts';
 import type { ComputedFrom } from './computed-from.ts';
 
-type EventPlaceInLog = {
+type ReceivedPosition = {
   readonly partition: number;
   readonly offset: number;
   readonly received_at_us: Microseconds;
@@ -13,7 +13,7 @@ type EventPlaceInLog = {
 
 export function hasCounted(
   computed_from: Pick<ComputedFrom, 'high_water' | 'as_of'> | null | undefined,
-  { partition, offset, received_at_us }: EventPlaceInLog,
+  { partition, offset, received_at_us }: ReceivedPosition,
 ): boolean {
   const { high_water, as_of } = computed_from ?? {};
   if (high_water) return BigInt(offset) < BigInt(high_water[partition] ?? 0);

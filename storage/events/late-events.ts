@@ -7,7 +7,7 @@ import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import { type QueryBounds, runAsLarge } from '../concurrency/query-bounds.ts';
 import type { FoundEvent } from './find-events.ts';
-import type { UncountedPlace } from './uncounted-events.ts';
+import type { ReceiptPlace } from './uncounted-events.ts';
 
 /** Usage window of some customers. Its usage has the events before the marks. */
 export type CountedUsageWindow = {
@@ -19,7 +19,7 @@ export type CountedUsageWindow = {
   readonly marks: Readonly<Record<string, string>>;
 };
 
-export type LateCandidate = FoundEvent & UncountedPlace;
+export type LateCandidate = FoundEvent & ReceiptPlace;
 
 type LateEventsQuery = Scope & {
   readonly windows: readonly CountedUsageWindow[];
@@ -27,7 +27,7 @@ type LateEventsQuery = Scope & {
   readonly received_from_us: Microseconds;
   readonly received_until_us: Microseconds;
   /** Place after which the list continues. */
-  readonly after: UncountedPlace | null;
+  readonly after: ReceiptPlace | null;
   readonly limit: number;
   readonly bounds: QueryBounds;
 };
@@ -107,7 +107,7 @@ function toWindowParams(windows: readonly CountedUsageWindow[]) {
   };
 }
 
-function toPlaceParams(after: UncountedPlace | null) {
+function toPlaceParams(after: ReceiptPlace | null) {
   const { received_at_us = 0, partition = 0, offset = 0, position = 0 } = after ?? {};
   return {
     has_after: after !== null,

@@ -14,7 +14,7 @@ import {
   listLateCandidates,
 } from '../../../storage/events/late-events.ts';
 import type { RawEvent } from '../../../storage/events/raw-events.ts';
-import { comparePlaces, type UncountedPlace } from '../../../storage/events/uncounted-events.ts';
+import { comparePlaces, type ReceiptPlace } from '../../../storage/events/uncounted-events.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import {
   type ClosedUsageLine,
@@ -41,7 +41,7 @@ type LateEventsInput = {
   /** Range of the time of receipt. */
   readonly received_from_us: Microseconds;
   readonly received_until_us: Microseconds;
-  readonly after: UncountedPlace | null;
+  readonly after: ReceiptPlace | null;
   readonly limit: number;
   readonly bounds: QueryBounds;
 };
@@ -52,7 +52,7 @@ type LateEvent = { readonly event: LateCandidate; readonly missed: readonly Miss
 
 type LateEventsPage = {
   readonly events: readonly LateEvent[];
-  readonly next: UncountedPlace | null;
+  readonly next: ReceiptPlace | null;
   /** Earliest finalization from which all invoices were read. */
   readonly invoices_since: Date;
   readonly is_complete: boolean;
@@ -118,7 +118,7 @@ function divideByDay(lines: readonly CountedUsageLine[]): CountedUsageLine[][] {
 /** Late events of some lines. If the statement reached its limit, `read_to` is the place up to which they are complete. */
 type LatePart = {
   readonly events: readonly { readonly event: LateCandidate; readonly lines: readonly ClosedUsageLine[] }[];
-  readonly read_to: UncountedPlace | null;
+  readonly read_to: ReceiptPlace | null;
 };
 
 async function readPart(
