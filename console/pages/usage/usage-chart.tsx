@@ -60,10 +60,10 @@ export function UsageChart(props: UsageChartProps): ReactNode {
   const series = useMemo((): ChartSeries[] => {
     const terms = { window, now_ms, other: texts.other };
     if (cost) return buildCostSeries(cost, { ...terms, range });
-    const { name, aggregation } = meter;
-    const parts = buildUsageSeries(usage, { ...terms, range, split, name, aggregation: aggregation.type });
+    const aggregation = meter.aggregation.type;
+    const parts = buildUsageSeries(usage, { ...terms, range, split, meter, aggregation });
     if (!before) return parts;
-    const points = fillUsage(before, { ...terms, range: beforeRange, aggregation: aggregation.type });
+    const points = fillUsage(before, { ...terms, range: beforeRange, aggregation });
     return [
       ...parts,
       { key: 'before', label: beforeName, points: moveWindows(points, beforeRange, range, window), isBefore: true },

@@ -23,13 +23,13 @@ export function fillUsage(usage: MeterUsage | undefined, terms: FillTerms): Char
   );
 }
 
-type UsageTerms = FillTerms & SeriesTerms & { split: UsageSplit | null; name: string };
+type UsageTerms = FillTerms & SeriesTerms & { split: UsageSplit | null; meter: { id: string; name: string } };
 
 /** Builds the lines of the largest groups and one of all others. A split without values shows the whole as one line. */
-export function buildUsageSeries(usage: MeterUsage, { split, name, other, ...terms }: UsageTerms): ChartSeries[] {
+export function buildUsageSeries(usage: MeterUsage, { split, meter, other, ...terms }: UsageTerms): ChartSeries[] {
   const whole = fillUsage(usage, terms);
   const drawn = listLargest(split).slice(0, SERIES_MAX);
-  if (drawn.length === 0) return [{ key: usage.meter_id, label: name, points: whole }];
+  if (drawn.length === 0) return [{ key: meter.id, label: meter.name, points: whole }];
   const parts = drawn.map((row) => ({ key: row.value, label: row.value, points: fillUsage(row.usage, terms) }));
   if (!isAdditive(terms.aggregation)) return parts;
   const points = subtractParts(
