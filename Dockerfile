@@ -1,7 +1,7 @@
 # One image for every process of Farthing; docker-compose.yml says which one a container runs.
 #
-# What `npm start` alone needs stays out: the embedded Postgres and ClickHouse (about 600 MB), and the packages that the console
-# is built of. They are optionalDependencies, so --omit=optional leaves them behind, and .dockerignore keeps a local node_modules
+# The image omits packages that only `npm start` needs: the embedded Postgres and ClickHouse (about 600 MB), and the packages of
+# the console. They are optionalDependencies, so --omit=optional leaves them behind, and .dockerignore keeps a local node_modules
 # from bringing them back. In this image DATABASE_URL, CLICKHOUSE_URL and KAFKA_BROKERS must therefore be set.
 
 FROM node:22.23.2-bookworm-slim AS dependencies
@@ -10,7 +10,7 @@ COPY package.json package-lock.json .npmrc ./
 # No package may run a script at install, and none needs one.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts
 
-# Only the finished console goes into the image.
+# The image gets only the built console of this stage.
 FROM node:22.23.2-bookworm-slim AS console
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

@@ -22,8 +22,8 @@ const nonce = document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]'
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
 /**
- * The one-time link of `npm start` carries its token after the #, which is not sent to any server nor left in the address. The page is loaded
- * once more, because the session that index.html reads ahead is that of the visitor before.
+ * Signs in by the one-time link of `npm start`. Its token is after the #, which no server receives, and is removed from the address. The page
+ * is loaded once more, because index.html has preloaded the session before this sign-in.
  */
 async function openLink(token: string): Promise<void> {
   history.replaceState(null, '', location.pathname + location.search);
@@ -45,7 +45,7 @@ function loadPageScripts(): void {
 }
 
 function showConsole(): void {
-  // On every page: an answer that index.html has read ahead and nobody took would be that of a later sign-in.
+  // Every page takes the session that index.html preloads; a read after a later sign-in would otherwise get the unused old answer.
   void queries.prefetchQuery(sessionQuery);
   loadPageScripts();
   createRoot(document.getElementById('root')!).render(

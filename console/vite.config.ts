@@ -7,7 +7,7 @@ const API = process.env.FARTHING_URL ?? 'http://127.0.0.1:8080';
 /** The Host stays that of the page, so that the service recognizes its Origin as its own. */
 const PROXY = { target: API, changeOrigin: false };
 
-/** From this number of pages on, a module is in the file that all pages load. */
+/** Least number of pages that share a module in the file that all pages load. */
 const PAGES_MIN = 10;
 
 export default defineConfig({
@@ -29,7 +29,7 @@ export default defineConfig({
     // Fonts stay files: the content security policy allows no data addresses for them.
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 700,
-    // One file for what most pages share. Without it the first page has 35 scripts, of which a browser loads six at a time.
+    // One file has the modules that many pages share. Without it the first page loads 35 scripts, and a browser loads six at a time.
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'shared', minShareCount: PAGES_MIN }] } } },
   },
   server: { port: 5173, proxy: { '/v1': PROXY, '/docs': PROXY } },

@@ -1,4 +1,4 @@
-/** Authors of recorded actions, with their present names. */
+/** Authors of recorded changes, with their current names and email addresses. */
 import { z } from 'zod';
 import type { Scope } from '../../core/foundation/scope.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
@@ -8,15 +8,18 @@ export const ActorAnswer = z
   .object({
     type: z
       .enum(['user', 'service_account', 'system'])
-      .meta({ description: 'Kind of the actor; `system` for the service itself, such as jobs of the clock.' }),
-    id: z.string().meta({ description: 'Id of the user or service account; the name of the part for `system`.' }),
-    name: z.string().nullable().meta({ description: 'Present name of the user; null if it has none.' }),
-    email: z.string().nullable().meta({ description: 'Present email address of the user; null if it has none.' }),
+      .meta({ description: 'Kind of the actor; `system` for the service itself, such as scheduled jobs.' }),
+    id: z.string().meta({
+      description:
+        'Id of the user or service account. Of `system`: `system`, or `pipeline` for events that the stores rejected.',
+    }),
+    name: z.string().nullable().meta({ description: 'Current name of the user; null if it has none.' }),
+    email: z.string().nullable().meta({ description: 'Current email address of the user; null if it has none.' }),
   })
   .meta({ id: 'AuditLogActor' });
 export type ActorAnswer = z.output<typeof ActorAnswer>;
 
-/** Loads authors by id. `system_id` is the author of actions of the service itself; ids of no user of the tenant are absent. */
+/** Loads authors by id. `system_id` is the id of the service itself. An id that is no user of the tenant is absent. */
 export async function loadActors(
   ids: readonly string[],
   { scope, system_id, database }: { scope: Scope; system_id: string; database: Database },

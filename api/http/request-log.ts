@@ -61,7 +61,10 @@ function logAnswer(
   { error, duration_ms }: { error: Error | undefined; duration_ms: number },
 ): void {
   const { statusCode: status } = response;
-  if (error || status >= 500) {
+  if (!error && status === 503 && response.hasHeader('Retry-After')) {
+    // Refused on purpose: overloaded, not ready yet, or a console that is being built.
+    request.log.warn(buildRequestLine(request, response, duration_ms), 'request refused');
+  } else if (error || status >= 500) {
     const err = error ?? new Error(`failed with status code ${status}`);
     request.log.error({ ...buildRequestLine(request, response, duration_ms), err }, 'request errored');
   } else if (request.log.isLevelEnabled('info')) {

@@ -6,7 +6,7 @@ export type ChartSeries = {
   readonly points: readonly ChartPoint[];
   /** The period before: dashed and grey. */
   readonly isBefore?: boolean;
-  /** All groups that have no line of their own: grey. */
+  /** Sum of all groups without a line of their own: grey. */
   readonly isOther?: boolean;
 };
 /** A quantity with its cost. The end of a tier has a mark of its own. */
@@ -32,10 +32,9 @@ export const SERIES_COLOURS = [
   'var(--series-5)',
 ] as const;
 
-/** Lines with a colour of their own; further groups are one line, or stand in the table alone. */
+/** Number of colours for lines. Further groups share one grey line, or are only in the table. */
 export const SERIES_MAX = SERIES_COLOURS.length;
 
-/** The colour of a line. */
 export function findStroke({ isBefore, isOther }: ChartSeries, index: number): string {
   if (isBefore) return 'var(--series-before)';
   return isOther ? 'var(--ink-3)' : findColour(index);

@@ -1,6 +1,6 @@
 /**
- * Series over time: up to five and the others as one, the period before as a dashed line, and marks where a price or an event changed. uPlot draws on a canvas;
- * the table behind it has the exact figures. The chart is loaded with the page that needs it.
+ * Series over time: up to five groups and one line of all others, the period before as a dashed line, and marks where a price or an event
+ * changed. uPlot draws on a canvas; the table below it has the exact figures. The chart is loaded with the page that needs it.
  */
 import 'uplot/dist/uPlot.min.css';
 import { useResizeObserver } from '@mantine/hooks';
@@ -102,7 +102,7 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
               // A line runs on over windows whose usage is not known.
               spanGaps: true,
               points: { show: false },
-              // An area of all others would cover those of the groups. A system colour has no transparency.
+              // The area of all others would cover the areas of the groups. System colours (forced colours) cannot be transparent.
               ...(isBefore ? { dash: [4, 4] } : isOther || !stroke.startsWith('#') ? {} : { fill: `${stroke}29` }),
             };
           }),
@@ -134,7 +134,7 @@ function Canvas({ label, series, marks, showAt }: Required<Omit<TimeSeriesProps,
   );
 }
 
-/** A dashed line at each mark, through the whole height of the plot. A label that would cover the one before it is left to the legend. */
+/** Draws a dashed line at each mark. A label that would cover the previous label is omitted. */
 function drawMarks(chart: uPlot, marks: readonly ChartMark[], stroke: string): void {
   const { ctx, bbox } = chart;
   ctx.save();
@@ -142,7 +142,7 @@ function drawMarks(chart: uPlot, marks: readonly ChartMark[], stroke: string): v
   ctx.setLineDash([2, 3]);
   ctx.fillStyle = stroke;
   ctx.font = `${11 * devicePixelRatio}px ${FONT}`;
-  let free_from = Number.NEGATIVE_INFINITY;
+  let freeFrom = Number.NEGATIVE_INFINITY;
   for (const { at, label } of marks.toSorted((left, right) => left.at.localeCompare(right.at))) {
     const x = Math.round(chart.valToPos(new Date(at).getTime() / 1000, 'x', true));
     ctx.beginPath();
@@ -154,8 +154,8 @@ function drawMarks(chart: uPlot, marks: readonly ChartMark[], stroke: string): v
     const gap = 6 * devicePixelRatio;
     const { width } = ctx.measureText(label);
     const left = isLeft ? x - gap - width : x + gap;
-    if (left < free_from) continue;
-    free_from = left + width + gap;
+    if (left < freeFrom) continue;
+    freeFrom = left + width + gap;
     ctx.fillText(label, left, bbox.top + 10 * devicePixelRatio);
   }
   ctx.restore();

@@ -62,10 +62,10 @@ export async function readData<Data>(answer: Promise<{ data?: Data }>): Promise<
   return data as NonNullable<Data>;
 }
 
-/** Option of a request that `readEvents` unwraps. The answer is text; its type is that of the JSON in it. */
+/** Option of a request whose answer `readEvents` unwraps: the answer is read as text, and typed as the JSON in it. */
 export const asEvents = { parseAs: 'text' as 'json' };
 
-/** Unwraps an answer with events, whose properties keep the digits of their numbers (exact-json.ts). */
+/** Unwraps an answer with events. Numbers in their properties keep all digits (exact-json.ts). */
 export async function readEvents<Data>(answer: Promise<{ data?: Data }>): Promise<NonNullable<Data>> {
   const text = await readData(answer as Promise<{ data?: string }>);
   return parseEvents(text) as NonNullable<Data>;

@@ -1,11 +1,11 @@
-/** Why a deed is blocked for the roles of the person who is signed in. */
+/** The permissions that a deed needs, and the reason that blocks it for a user without them. */
 import { useQuery } from '@tanstack/react-query';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { can, sessionQuery } from './session.ts';
 
 /** Permission of the API, such as `plan:write`. */
 export type NeededPermission = `${string}:${'read' | 'write' | 'correct'}`;
-/** Permissions of a deed; null for one of the person's own account. */
+/** Permissions of a deed; null for a deed on the user's own account. */
 export type Needs = NeededPermission | readonly NeededPermission[] | null;
 
 /** The reason why the roles do not allow a deed; null if they do. */

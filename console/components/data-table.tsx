@@ -3,7 +3,7 @@
  * move between rows, Enter opens one. Below 640 px a row has two lines, with the amount at the right.
  */
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useRef, useState } from 'react';
+import { type KeyboardEvent, memo, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import styles from './data-table.module.css';
 
@@ -42,7 +42,8 @@ const LOAD_AHEAD_ROWS = 10;
 
 export function DataTable<Row>(props: DataTableProps<Row>): ReactNode {
   const texts = useTexts(TEXTS);
-  const { label, columns, rows, rowKey, total = rows.length, hasMore = rows.length < total, onEnd, footer } = props;
+  const { label, columns, rows, rowKey, onOpen, openKey, onEnd, footer } = props;
+  const { total = rows.length, hasMore = rows.length < total } = props;
   const body = useRef<HTMLDivElement>(null);
   const isVirtual = rows.length > WHOLE_MAX;
   const virtual = useWindowVirtualizer({
@@ -58,8 +59,13 @@ export function DataTable<Row>(props: DataTableProps<Row>): ReactNode {
   useEffect(() => {
     if (lastIndex >= rows.length - LOAD_AHEAD_ROWS && hasMore) onEnd?.();
   }, [lastIndex, rows.length, hasMore, onEnd]);
-  const grid = { gridTemplateColumns: columns.map(({ width }) => width ?? 'minmax(80px, 1fr)').join(' ') };
+  const tracks = columns.map(({ width }) => width ?? 'minmax(80px, 1fr)').join(' ');
+  const grid = useMemo(() => ({ gridTemplateColumns: tracks }), [tracks]);
   const [wrap, isCut] = useSideScroll();
+  const toRowProps = (row: Row, index: number) => ({
+    ...{ columns, row, index, onOpen, grid },
+    isOn: openKey === rowKey(row),
+  });
   return (
     <div ref={wrap} className={styles.wrap} {...(isCut ? { tabIndex: 0, role: 'group', 'aria-label': label } : {})}>
       <div
@@ -82,17 +88,14 @@ export function DataTable<Row>(props: DataTableProps<Row>): ReactNode {
         >
           {isVirtual
             ? items.map((item) => (
-                <TableRow
+                <MemoizedRow
                   key={item.key}
-                  {...props}
-                  row={rows[item.index]!}
-                  index={item.index}
-                  grid={grid}
+                  {...toRowProps(rows[item.index]!, item.index)}
                   measure={virtual.measureElement}
                   top={item.start - virtual.options.scrollMargin}
                 />
               ))
-            : rows.map((row, index) => <TableRow key={rowKey(row)} {...props} row={row} index={index} grid={grid} />)}
+            : rows.map((row, index) => <MemoizedRow key={rowKey(row)} {...toRowProps(row, index)} />)}
         </div>
       </div>
       {rows.length < total && <p className={styles.count}>{texts.loaded(rows.length, total)}</p>}
@@ -101,7 +104,7 @@ export function DataTable<Row>(props: DataTableProps<Row>): ReactNode {
   );
 }
 
-/** Whether a part of the element is out of view at its side: it takes the focus then, so that a keyboard can scroll it. */
+/** Whether the element is wider than its frame. The frame then takes the focus, so that a keyboard can scroll it. */
 function useSideScroll(): [RefObject<HTMLDivElement | null>, boolean] {
   const element = useRef<HTMLDivElement>(null);
   const [isCut, setCut] = useState(false);
@@ -117,25 +120,16 @@ function useSideScroll(): [RefObject<HTMLDivElement | null>, boolean] {
   return [element, isCut];
 }
 
-type TableRowProps<Row> = DataTableProps<Row> & {
+type TableRowProps<Row> = Pick<DataTableProps<Row>, 'columns' | 'onOpen'> & {
   row: Row;
   index: number;
+  isOn: boolean;
   grid: { gridTemplateColumns: string };
   measure?: (element: HTMLElement | null) => void;
   top?: number;
 };
 
-function TableRow<Row>({
-  columns,
-  row,
-  rowKey,
-  openKey,
-  onOpen,
-  index,
-  grid,
-  measure,
-  top,
-}: TableRowProps<Row>): ReactNode {
+function TableRow<Row>({ columns, row, onOpen, index, isOn, grid, measure, top }: TableRowProps<Row>): ReactNode {
   const open = onOpen && (() => onOpen(row));
   return (
     <div
@@ -143,7 +137,7 @@ function TableRow<Row>({
       ref={measure}
       data-index={index}
       aria-rowindex={index + 2}
-      className={`${styles.row} ${open ? styles.opens : ''} ${openKey === rowKey(row) ? styles.on : ''}`}
+      className={`${styles.row} ${open ? styles.opens : ''} ${isOn ? styles.on : ''}`}
       style={top === undefined ? grid : { ...grid, position: 'absolute', top, left: 0, right: 0 }}
       tabIndex={open ? 0 : undefined}
       onClick={open && ((event) => isPlainClick(event.target) && open())}
@@ -157,6 +151,9 @@ function TableRow<Row>({
     </div>
   );
 }
+
+/** While the reader scrolls, only rows that come into view are rendered. */
+const MemoizedRow = memo(TableRow) as typeof TableRow;
 
 /** A click on a link or a button inside a row is theirs, and one that ends a selection opens nothing. */
 function isPlainClick(target: EventTarget): boolean {

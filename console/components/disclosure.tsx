@@ -1,10 +1,10 @@
-/** A part of a form that is closed until it is needed. Its heading shows the terms that are set in it. */
+/** A part of a form that is closed until it is needed. Its heading summarizes the terms that are set in it. */
 import type { ReactNode } from 'react';
 import styles from './disclosure.module.css';
 
 type DisclosureProps = {
   title: string;
-  /** The terms that are set, in short. */
+  /** Summary of the terms that are set. */
   value: ReactNode;
   isOpen: boolean;
   onToggle: (isOpen: boolean) => void;
@@ -17,7 +17,7 @@ export function Disclosure({ title, value, isOpen, onToggle, children }: Disclos
       <summary
         className={styles.summary}
         onClick={(event) => {
-          // The state is that of the page, which may open the part by itself.
+          // The page decides whether the part is open, and may open it by itself.
           event.preventDefault();
           onToggle(!isOpen);
         }}

@@ -44,7 +44,7 @@ export function NumberInput({ value, onValue, unit, error, ...rest }: NumberInpu
         value={text}
         inputMode="text"
         autoComplete="off"
-        // A form with an input that is not understood must not be sent: it would lack the value.
+        // A form with an unread text is not sent, because its request would lack the value.
         data-unread={parsed.kind === 'invalid' || parsed.kind === 'ambiguous' || undefined}
         classNames={{ input: styles.input }}
         error={error ?? (parsed.kind === 'invalid' ? texts.invalid : parsed.kind === 'ambiguous')}

@@ -1,4 +1,4 @@
-/** Opens the dialogues that lie above every page. The frame of the pages shows them; a page outside of it has none. */
+/** Opens the dialogues above the pages of an environment. A page outside their frame has no dialogues, and gets null. */
 import { createContext, useContext } from 'react';
 
 export type Overlay = 'search' | 'keys';

@@ -6,14 +6,19 @@ export type RangePreset = (typeof RANGE_PRESETS)[number];
 
 const DAY_MS = 86_400_000;
 
+/** The instant at which a day begins in UTC. */
+export function toMidnight(day: string): string {
+  return `${day}T00:00:00Z`;
+}
+
 export function isDay(text: string | undefined): text is string {
   if (text === undefined || !/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
-  const instant = new Date(`${text}T00:00:00Z`);
+  const instant = new Date(toMidnight(text));
   return !Number.isNaN(instant.getTime()) && instant.toISOString().startsWith(text);
 }
 
 export function addDays(day: string, count: number): string {
-  return toDay(new Date(`${day}T00:00:00Z`).getTime() + count * DAY_MS);
+  return toDay(new Date(toMidnight(day)).getTime() + count * DAY_MS);
 }
 
 export function countDays({ from, to }: DayRange): number {
@@ -43,7 +48,7 @@ export function isMonth(range: DayRange): boolean {
 }
 
 export function toInstants({ from, to }: DayRange): { start_time: string; end_time: string } {
-  return { start_time: `${from}T00:00:00Z`, end_time: `${to}T00:00:00Z` };
+  return { start_time: toMidnight(from), end_time: toMidnight(to) };
 }
 
 /** The days that contain a half-open range of instants. */
@@ -53,12 +58,12 @@ export function coverInstants(start_time: string, end_time: string): DayRange {
   return { from, to: addDays(toDay(Date.parse(end_time) - 1), 1) };
 }
 
-function toDay(at_ms: number): string {
+export function toDay(at_ms: number): string {
   return new Date(at_ms).toISOString().slice(0, 10);
 }
 
 function addMonths(day: string, count: number): string {
-  const start = new Date(`${day}T00:00:00Z`);
+  const start = new Date(toMidnight(day));
   return toDay(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + count, 1));
 }
 

@@ -55,16 +55,16 @@ export const RECORD_TEXTS = defineTexts<RecordNames>(
       checkout_session: 'Bezahlvorgang',
       connection: 'Verbindung',
       cost_sheet: 'Kostenblatt',
-      coupon: 'Rabatt',
-      coupon_association: 'Rabatt eines Abonnements',
-      credit_grant: 'Gutschein',
+      coupon: 'Gutschein',
+      coupon_association: 'Gutschein eines Abonnements',
+      credit_grant: 'Guthaben eines Tarifs',
       credit_note: 'Gutschrift',
       customer: 'Kunde',
       entitlement: 'Berechtigung',
       environment: 'Umgebung',
       feature: 'Funktion',
       group: 'Gruppe',
-      import_mapping: 'Zuordnung eines Imports',
+      import_mapping: 'Importzuordnung',
       integration_mapping: 'Zuordnung einer Anbindung',
       invoice: 'Rechnung',
       meter: 'Zähler',
@@ -85,13 +85,13 @@ export const RECORD_TEXTS = defineTexts<RecordNames>(
       tenant: 'Unternehmen',
       user: 'Benutzer',
       wallet: 'Guthaben',
-      wallet_transaction: 'Buchung eines Guthabens',
+      wallet_transaction: 'Guthabenbuchung',
       webhook_endpoint: 'Webhook-Endpunkt',
     },
   },
 );
 
-/** The name of a kind of record; its identifier if this console does not know it. */
+/** The name of a kind of record, or its identifier if this console does not know the kind. */
 export function nameRecordKind(names: RecordNames, type: string): string {
   return (names as Readonly<Record<string, string>>)[type] ?? type.replaceAll('_', ' ');
 }

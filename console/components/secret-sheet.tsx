@@ -1,4 +1,4 @@
-/** A secret right after it was made: the service does not show it again. */
+/** A new secret. The service shows it only once. */
 import type { ReactNode } from 'react';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { Button } from './button.tsx';

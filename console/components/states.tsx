@@ -45,13 +45,13 @@ export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => vo
   const texts = useTexts(TEXTS);
   return (
     <div className={styles.empty} role="alert">
-      <h2>{failureTitle(error, texts)}</h2>
+      <h2>{getFailureTitle(error, texts)}</h2>
       <FailureDetails error={error} onRetry={onRetry} />
     </div>
   );
 }
 
-function failureTitle(error: unknown, texts: { forbidden: string; missing: string; failed: string }): string {
+function getFailureTitle(error: unknown, texts: { forbidden: string; missing: string; failed: string }): string {
   const status = error instanceof ApiError ? error.status : null;
   return status === 403 ? texts.forbidden : status === 404 ? texts.missing : texts.failed;
 }
@@ -74,14 +74,14 @@ function FailureDetails({ error, onRetry }: { error: unknown; onRetry?: (() => v
   );
 }
 
-/** Takes the place of the page of a record that could not be loaded. It has the title of the page, and the id from the address. */
+/** Replaces the page of a record that could not be loaded. It sets the title of the page and shows the id from the address. */
 function RecordFailure({ id, error, onRetry }: { id: string; error: unknown; onRetry: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
   const open = useOpenOverlay();
   const isMissing = error instanceof ApiError && error.status === 404;
   if (!isMissing)
     return (
-      <StateOfPage title={failureTitle(error, texts)}>
+      <StateOfPage title={getFailureTitle(error, texts)}>
         <FailureDetails error={error} onRetry={onRetry} />
       </StateOfPage>
     );
@@ -98,7 +98,7 @@ function RecordFailure({ id, error, onRetry }: { id: string; error: unknown; onR
   );
 }
 
-/** A state that takes the place of a whole page: its heading and its title. */
+/** A state that replaces a whole page. It sets the heading and the title of the page. */
 export function StateOfPage({ title, children }: { title: string; children: ReactNode }): ReactNode {
   useEffect(() => {
     document.title = `${title} · Farthing`;
@@ -115,7 +115,7 @@ export function StateActions({ children }: { children: ReactNode }): ReactNode {
   return <div className={styles.action}>{children}</div>;
 }
 
-/** Shows an answer, or the state in which it is not there. `record_id` is the record of a page of its own. */
+/** Shows an answer, or the state of its query. `record_id` is given if the answer is the record of the whole page. */
 export function Loaded<Data>({
   query,
   record_id,
@@ -155,7 +155,7 @@ const TEXTS = defineTexts(
     failed: 'This could not be loaded',
     forbidden: 'Your role may not see this',
     missing: 'There is no such record here',
-    missingHint: 'It may be in another environment or company, or was deleted.',
+    missingHint: 'It may belong to another environment or company, or have been deleted.',
     search: 'Search…',
     askAdmin: 'An administrator of your company can change your role.',
     retry: 'Try again',
@@ -168,8 +168,8 @@ const TEXTS = defineTexts(
       missing: 'Diesen Datensatz gibt es hier nicht',
       missingHint: 'Er kann zu einer anderen Umgebung oder einem anderen Unternehmen gehören oder gelöscht sein.',
       search: 'Suchen…',
-      askAdmin: 'Eine Administratorin Ihres Unternehmens kann Ihre Rolle ändern.',
-      retry: 'Noch einmal versuchen',
+      askAdmin: 'Jemand mit Verwaltungsrechten in Ihrem Unternehmen kann Ihre Rolle ändern.',
+      retry: 'Erneut versuchen',
     },
   },
 );

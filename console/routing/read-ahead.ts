@@ -3,11 +3,11 @@ import type { QueryClient } from '@tanstack/react-query';
 import { type CurrentSession, can, sessionQuery } from '../client/session.ts';
 
 type Reader = {
-  /** Starts a read, if the roles of the user allow it. The page finds its answer in the cache. */
+  /** Starts a read if the roles of the user allow it. The page then finds the answer in the cache. */
   readonly read: (resource: string, start: (queries: QueryClient) => Promise<unknown>) => void;
 };
 
-/** Returns the reader of a route's loader; undefined for a link under the pointer, which prepares scripts alone. */
+/** Returns the reader for the loader of a route; undefined if a link under the pointer only preloads the scripts. */
 export function getReader({
   context: { queries },
   preload,

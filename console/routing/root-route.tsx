@@ -39,7 +39,7 @@ export const startRoute = createRoute({
     const environment = session.environments.find(({ id }) => id === last) ?? session.environments[0];
     if (environment) throw redirect({ to: '/env/$environment_id', params: { environment_id: environment.id } });
   },
-  // A person whose roles allow to read has an environment.
+  // A user with a role that may read has an environment, and was redirected to it above.
   component: lazyRouteComponent(() => import('../shell/no-role-page.tsx'), 'NoRolePage'),
 });
 

@@ -20,8 +20,8 @@ export const KEY_EFFECTS = defineTexts(
       leap: 'sechs Ergebnisse weiter in der Suche',
       open: 'öffnet die Zeile',
       why: 'öffnet die Herleitung der Zahl in der Zeile',
-      tiers: 'nächste oder vorige Stufe eines Preises; `Eingabe` in der letzten Zeile fügt eine an',
-      close: 'schließt das Seitenblatt oder den Dialog',
+      tiers: 'nächste oder vorige Stufe eines Preises; `Eingabe` in der letzten Zeile fügt eine hinzu',
+      close: 'schließt die Seitenleiste oder den Dialog',
     },
   },
 );
@@ -69,7 +69,7 @@ export const KEY_ROWS: readonly KeyRow[] = [
   { keys: ['escape'], effect: 'close' },
 ];
 
-/** Elements in which a key writes a character. */
+/** Elements in which a key types a character. */
 const FIELDS = 'input, textarea, select, [contenteditable=""], [contenteditable=true]';
 
 type PressedKey = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'isComposing' | 'defaultPrevented'> & {
@@ -81,7 +81,7 @@ export function isSearchKey({ key, ctrlKey, metaKey }: Pick<PressedKey, 'key' | 
   return (ctrlKey || metaKey) && key.toLowerCase() === 'k';
 }
 
-/** Whether a pressed key opens the list of keys. It writes a character in a field. */
+/** Whether a pressed key opens the list of keys. In a field it types a character instead. */
 export function isListKey({ key, ctrlKey, metaKey, isComposing, defaultPrevented, target }: PressedKey): boolean {
   if (key !== '?' || ctrlKey || metaKey || isComposing || defaultPrevented) return false;
   const isField = target instanceof Element && target.closest(FIELDS) !== null;
@@ -90,7 +90,7 @@ export function isListKey({ key, ctrlKey, metaKey, isComposing, defaultPrevented
 
 const SETTING = 'farthing.list_key';
 
-/** A key of one character can be turned off, for people who control the browser by speech (WCAG 2.1.4). */
+/** Speech input may press keys of one character by accident, so that they can be turned off (WCAG 2.1.4). */
 export function isListKeyOn(): boolean {
   return localStorage.getItem(SETTING) !== 'off';
 }

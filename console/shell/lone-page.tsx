@@ -1,4 +1,4 @@
-/** A page outside the frame of the environment: one card with the name of the product. */
+/** A page outside the frame of an environment: one card with the name of the product. */
 import type { ReactNode } from 'react';
 import styles from './lone-page.module.css';
 import { Mark } from './mark.tsx';

@@ -1,4 +1,4 @@
-/** The state of an address that is no page of the console, or of no environment that the session may open. */
+/** The page of an address that the console does not have, or whose environment the session may not open. */
 import { Link, useLocation } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { Button, buttonClass } from '../components/button.tsx';
@@ -27,7 +27,7 @@ export function MissingPage(): ReactNode {
   );
 }
 
-/** The state of an address outside the frame of the pages. */
+/** The missing page outside the frame of an environment. */
 export function MissingPageAlone(): ReactNode {
   return (
     <LonePage>
@@ -39,7 +39,7 @@ export function MissingPageAlone(): ReactNode {
 const TEXTS = defineTexts(
   {
     title: 'There is no such page',
-    hint: 'Check the address, or find the record by the search.',
+    hint: 'Check the address, or search for the record.',
     hintAlone: 'Check the address. The environment may have been removed, or belong to another company.',
     home: 'Go to Home',
     search: 'Search…',
@@ -47,7 +47,7 @@ const TEXTS = defineTexts(
   {
     de: {
       title: 'Diese Seite gibt es nicht',
-      hint: 'Prüfen Sie die Adresse, oder finden Sie den Datensatz über die Suche.',
+      hint: 'Prüfen Sie die Adresse, oder suchen Sie den Datensatz.',
       hintAlone:
         'Prüfen Sie die Adresse. Die Umgebung wurde vielleicht entfernt oder gehört einem anderen Unternehmen.',
       home: 'Zur Startseite',

@@ -1,4 +1,4 @@
-/** The state of a person whose roles allow no page: an administrator removed the roles, or has not granted one yet. */
+/** The page of a user without a role that may read: an administrator removed the roles, or has not granted one yet. */
 import type { ReactNode } from 'react';
 import { useSession } from '../client/session.ts';
 import { buttonClass } from '../components/button.tsx';
@@ -32,15 +32,15 @@ const TEXTS = defineTexts(
   {
     title: 'Your role may not see this',
     signedIn: 'Signed in:',
-    hint: 'No role of yours allows to read anything. An administrator of your company can grant one, under Settings, Team.',
+    hint: 'None of your roles allows you to read anything. An administrator of your company can grant one under Settings, Team.',
     retry: 'Try again',
   },
   {
     de: {
       title: 'Ihre Rolle darf das nicht sehen',
       signedIn: 'Angemeldet:',
-      hint: 'Keine Ihrer Rollen erlaubt, etwas zu lesen. Wer Ihr Unternehmen hier verwaltet, kann eine vergeben: Einstellungen, Team.',
-      retry: 'Noch einmal versuchen',
+      hint: 'Keine Ihrer Rollen berechtigt zum Lesen. Jemand mit Verwaltungsrechten in Ihrem Unternehmen kann Ihnen unter „Einstellungen, Team“ eine vergeben.',
+      retry: 'Erneut versuchen',
     },
   },
 );

@@ -1,4 +1,4 @@
-/** The dialogues above every page, opened by a key or by a button: the search and the list of keys. */
+/** The dialogues above every page of an environment: the search and the list of keys. A key or a button opens them. */
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { type Overlay, OverlayContext } from '../components/overlays.ts';
 import { isListKey, isListKeyOn, isSearchKey } from './keys.ts';

@@ -1,4 +1,4 @@
-/** Signs the person out, after a question if they could not sign in again. */
+/** Signs the user out. A user who could not sign in again confirms first. */
 import { useMutation } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
@@ -57,7 +57,8 @@ const TEXTS = defineTexts(
   {
     signOut: 'Sign out',
     signOutTitle: 'Sign out for good?',
-    noSignIn: 'You came by the one-time link and have no e-mail and password yet. After this you cannot sign in again.',
+    noSignIn:
+      'You signed in by the one-time link and have not set e-mail and password yet. After signing out you cannot sign in again.',
     setSignIn: 'Set e-mail and password',
   },
   {
@@ -65,7 +66,7 @@ const TEXTS = defineTexts(
       signOut: 'Abmelden',
       signOutTitle: 'Endgültig abmelden?',
       noSignIn:
-        'Sie kamen über den Einmal-Link und haben noch keine E-Mail und kein Passwort. Danach können Sie sich nicht mehr anmelden.',
+        'Sie haben sich über den Einmal-Link angemeldet und noch keine E-Mail und kein Passwort festgelegt. Nach dem Abmelden können Sie sich nicht mehr anmelden.',
       setSignIn: 'E-Mail und Passwort festlegen',
     },
   },

@@ -24,7 +24,7 @@ export const theme = createTheme({
     // A `header` inside a dialogue would be a second banner of the document.
     ModalHeader: { defaultProps: { component: 'div' } },
     Menu: { defaultProps: { transitionProps: { duration: 120 } } },
-    // The reason of a blocked action is also for the keyboard and for touch.
+    // Keyboard and touch also open the reason of a blocked action.
     Tooltip: {
       defaultProps: { openDelay: 300, multiline: true, maw: 320, events: { hover: true, focus: true, touch: true } },
     },

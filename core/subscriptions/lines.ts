@@ -43,7 +43,7 @@ export type PriceOverride = RequestedCharge &
   Partial<Pick<Price, 'price_unit_amount' | 'price_unit_tiers' | 'commitment_time_buckets'>> & {
     price_id: string;
     quantity?: string | null;
-    /** Path of the override in the request, which errors name. */
+    /** Path of the override in the request; errors name it. */
     field?: string;
   };
 
@@ -54,7 +54,7 @@ export type LineItemInput = {
   entity: LineItemEntity;
   meter_name: string | null;
   quantity?: string | null;
-  /** Path in the request of what has the quantity, which errors name. */
+  /** Path in the request of the object with the quantity; errors name it. */
   field?: string | undefined;
   /** Result of `toStoredCommitment`. Default: the commitment of the price's times of day, or none. */
   commitment?: StoredCommitment;

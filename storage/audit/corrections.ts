@@ -1,12 +1,13 @@
 /** Corrections in Postgres and in ClickHouse, page by page in the order of their sequence. */
 import type { Scope } from '../../core/foundation/scope.ts';
+import type { CorrectionState } from '../../core/metering/correction.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import type { Database } from '../foundation/stores.ts';
 import { IN_EFFECT } from './events-as-sent.ts';
 
 export type CorrectionRow = Scope & { readonly id: string; readonly event_id: string; readonly action: string };
 export type RequestedCorrection = CorrectionRow & {
-  readonly state: 'requested' | 'applied' | 'unknown_event';
+  readonly state: CorrectionState;
   /** Log position at which the pipeline processed the correction; null if an earlier version did not record it. */
   readonly log_partition: number | null;
   readonly log_offset: string | null;

@@ -6,6 +6,7 @@
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
 import type { Microseconds } from '../../core/foundation/time/instant.ts';
+import type { CorrectionAction } from '../../core/metering/correction.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import { deleteWhere } from '../clickhouse/delete.ts';
 import { quoteText } from '../clickhouse/literals.ts';
@@ -41,7 +42,7 @@ export type AppliedCorrection = StoredEventVersion &
   Scope & {
     readonly event_id: string;
     readonly sequence: string;
-    readonly action: 'void' | 'replace';
+    readonly action: CorrectionAction;
   };
 
 type StoredEventCorrection = StoredEventVersion & {
@@ -136,18 +137,21 @@ export async function loadLastCorrection(
 
 type CorrectedSubject = Pick<EventContent, 'external_customer_id' | 'event_name' | 'timestamp_us'>;
 
-/** Name, customer and time of each event after its correction, by the number of the correction. Corrections without effect are absent. */
+/**
+ * Loads name, customer and time of each event after its correction, by the id of the correction. A correction that has not taken effect is
+ * absent.
+ */
 export async function loadCorrectedSubjects(
   clickhouse: ClickHouseClient,
   scope: Scope,
   corrections: readonly { readonly id: string; readonly event_id: string }[],
 ): Promise<Map<string, CorrectedSubject>> {
   if (corrections.length === 0) return new Map();
-  const rows = await loadRows<{ nth: string; external_customer_id: string; event_name: string; at_us: string }>(
+  const rows = await loadRows<{ id: string; external_customer_id: string; event_name: string; at_us: string }>(
     clickhouse,
     'corrected events',
     {
-      query: `select toString(sequence) as nth, external_customer_id, event_name,
+      query: `select toString(sequence) as id, external_customer_id, event_name,
                      toString(toUnixTimestamp64Micro(timestamp)) as at_us
                 from event_corrections where ${WITH_IDS} and sequence in {sequences:Array(UInt64)} limit 1 by sequence`,
       params: {
@@ -156,14 +160,14 @@ export async function loadCorrectedSubjects(
       },
     },
   );
-  return new Map(rows.map(({ nth, at_us, ...subject }) => [nth, { ...subject, timestamp_us: Number(at_us) }]));
+  return new Map(rows.map(({ id, at_us, ...subject }) => [id, { ...subject, timestamp_us: Number(at_us) }]));
 }
 
-/** Greatest number of corrections that a filter by name or customer finds, the newest ones. */
+/** Greatest number of corrections that a filter by name or customer finds; it finds the newest. */
 export const FILTERED_CORRECTIONS_MAX = 10_000;
 
-/** Lists the numbers of the corrections with effect whose event has this name and customer, the newest first. */
-export async function listCorrectionNumbers(
+/** Lists the ids of the corrections that took effect and whose event then had this name and customer, newest first. */
+export async function listCorrectionIds(
   clickhouse: ClickHouseClient,
   { tenant_id, environment_id }: Scope,
   { event_name, external_customer_id }: { event_name: string | null; external_customer_id: string | null },
@@ -171,8 +175,8 @@ export async function listCorrectionNumbers(
   const conditions = ['tenant_id = {tenant_id:String} and environment_id = {environment_id:String}'];
   if (event_name !== null) conditions.push('event_name = {event_name:String}');
   if (external_customer_id !== null) conditions.push('external_customer_id = {external_customer_id:String}');
-  const rows = await loadRows<{ nth: string }>(clickhouse, 'corrections of a filter', {
-    query: `select distinct toString(sequence) as nth from event_corrections where ${conditions.join(' and ')}
+  const rows = await loadRows<{ id: string }>(clickhouse, 'corrections of a filter', {
+    query: `select distinct toString(sequence) as id from event_corrections where ${conditions.join(' and ')}
              order by sequence desc limit ${FILTERED_CORRECTIONS_MAX}`,
     params: {
       ...{ tenant_id, environment_id },
@@ -180,7 +184,7 @@ export async function listCorrectionNumbers(
       external_customer_id: external_customer_id ?? '',
     },
   });
-  return rows.map(({ nth }) => nth);
+  return rows.map(({ id }) => id);
 }
 
 export async function writeCorrections(

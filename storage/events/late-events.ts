@@ -8,19 +8,19 @@ import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { type ClickHouseClient, loadRows } from '../clickhouse/clickhouse.ts';
 import { type QueryBounds, runAsLarge } from '../concurrency/query-bounds.ts';
 import type { FoundEvent } from './find-events.ts';
-import type { UncountedPlace } from './uncounted-events.ts';
+import type { ReceiptPlace } from './uncounted-events.ts';
 
-/** A counted window of some customers: events before the marks are in it. */
+/** Usage window of some customers. Its usage has the events before the marks. */
 export type CountedUsageWindow = {
   readonly event_name: string;
   readonly external_customer_ids: readonly string[];
   readonly start_us: Microseconds;
   readonly end_us: Microseconds;
-  /** First uncounted offset of each partition; of a partition that is not listed, nothing was counted. */
+  /** First uncounted offset of each partition. No event of an unlisted partition was counted. */
   readonly marks: Readonly<Record<string, string>>;
 };
 
-export type LateCandidate = FoundEvent & UncountedPlace & { readonly is_corrected: boolean };
+export type LateCandidate = FoundEvent & ReceiptPlace & { readonly is_corrected: boolean };
 
 type LateEventsQuery = Scope & {
   readonly windows: readonly CountedUsageWindow[];
@@ -28,7 +28,7 @@ type LateEventsQuery = Scope & {
   readonly received_from_us: Microseconds;
   readonly received_until_us: Microseconds;
   /** Place after which the list continues. */
-  readonly after: UncountedPlace | null;
+  readonly after: ReceiptPlace | null;
   readonly limit: number;
   readonly bounds: QueryBounds;
 };
@@ -83,7 +83,6 @@ type LateRow = Omit<FoundEvent, 'timestamp_us' | 'received_at_us' | 'offset'> & 
   is_corrected: boolean;
 };
 
-/** Lists events that may be late. */
 export async function listLateCandidates(
   clickhouse: ClickHouseClient,
   { windows, after, bounds, ...wanted }: LateEventsQuery,
@@ -133,7 +132,7 @@ function toWindowParams(windows: readonly CountedUsageWindow[]) {
   };
 }
 
-function toPlaceParams(after: UncountedPlace | null) {
+function toPlaceParams(after: ReceiptPlace | null) {
   const { received_at_us = 0, partition = 0, offset = 0, position = 0 } = after ?? {};
   return {
     has_after: after !== null,

@@ -7,8 +7,8 @@ import type { Microseconds } from '../../core/foundation/time/instant.ts';
 import { type ClickHouseClient, loadRows, SMALL_ANSWER } from '../clickhouse/clickhouse.ts';
 import { type QueryBounds, runAsSmall } from '../concurrency/query-bounds.ts';
 
-/** Position in the list. Meters that cannot use one event follow each other by id. */
-export type UncountedPlace = {
+/** Place in a list in the order of receipt, newest first. Several entries of one event, for several meters, are in the order of `meter_id`. */
+export type ReceiptPlace = {
   readonly received_at_us: Microseconds;
   readonly partition: number;
   readonly offset: number;
@@ -16,7 +16,7 @@ export type UncountedPlace = {
   readonly meter_id: string;
 };
 
-export type UncountedRow = UncountedPlace & {
+export type UncountedRow = ReceiptPlace & {
   readonly event_id: string;
   readonly event_name: string;
   readonly external_customer_id: string;
@@ -33,7 +33,7 @@ export type UncountedQuery = {
   readonly start_us: Microseconds | null;
   readonly end_us: Microseconds | null;
   /** Place after which the list continues. */
-  readonly after: UncountedPlace | null;
+  readonly after: ReceiptPlace | null;
   readonly limit: number;
   /** Absent in a job. */
   readonly bounds?: QueryBounds | undefined;
@@ -148,7 +148,7 @@ function buildConditions(
   return { conditions, params };
 }
 
-async function load<Row extends UncountedPlace>(
+async function load<Row extends ReceiptPlace>(
   clickhouse: ClickHouseClient,
   { tenant_id, limit, bounds }: Scope & Pick<UncountedQuery, 'limit' | 'bounds'>,
   { query, params }: { query: string; params: Record<string, unknown> },
@@ -164,7 +164,7 @@ async function load<Row extends UncountedPlace>(
 }
 
 /** Negative if `a` comes before `b` in the list. */
-export function comparePlaces(a: UncountedPlace, b: UncountedPlace): number {
+export function comparePlaces(a: ReceiptPlace, b: ReceiptPlace): number {
   return (
     b.received_at_us - a.received_at_us ||
     b.partition - a.partition ||

@@ -4,12 +4,11 @@
  */
 
 import type { Scope } from '../../core/foundation/scope.ts';
+import type { CorrectionAction, CorrectionState } from '../../core/metering/correction.ts';
 import { IdentityHasher, toShard } from '../../core/metering/event/identity.ts';
 import { joinBatch } from '../concurrency/batched.ts';
 import type { Database } from '../foundation/stores.ts';
 import { enqueueMessage } from './outbox.ts';
-
-type CorrectionAction = 'void' | 'replace';
 
 export type Correction = Scope & {
   readonly id: string;
@@ -20,7 +19,7 @@ export type Correction = Scope & {
   readonly reason: string;
   readonly requested_by: string;
   readonly requested_at: string;
-  readonly state: 'requested' | 'applied' | 'unknown_event';
+  readonly state: CorrectionState;
   readonly applied_at: string | null;
   /** Place in the log where the pipeline first read it; null before that, and for corrections of a release that did not record it. */
   readonly log_partition: number | null;

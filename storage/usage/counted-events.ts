@@ -7,7 +7,7 @@ import type { KeyedEvent, MeterUsageQuery } from './usage-query.ts';
 /** Offsets up to which the events of a partition are counted. */
 export type CountedUntil = { readonly snapshot: Snapshot; readonly stop: ReadonlyMap<number, bigint> | undefined };
 
-/** Event with its place in the log. */
+/** Event with its position in the log. */
 export type LoggedEvent = RawEvent & { readonly log_position: Pick<LogPosition, 'partition' | 'offset'> };
 
 /** Whether a query counts an event, if the meter accepts it. */

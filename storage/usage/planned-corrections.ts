@@ -33,10 +33,10 @@ export function applyPlannedCorrection(
   return correctEvents(events, correction, { event_name, external_customer_ids, ranges, sources, before });
 }
 
-/** Events that leave a query, and events that it counts in addition. */
+/** Events to remove from the usage of a query, and events to add. */
 export type EventChange = { readonly removed: readonly LoggedEvent[]; readonly added: readonly LoggedEvent[] };
 
-/** Lists the contents of a corrected event that the query counts. */
+/** Lists the old and the new content of a corrected event, each only if the query counts it. */
 export function listChangedEvents(
   { before, after, log_position }: PlannedCorrection,
   read: CountedUntil & { readonly query: MeterUsageQuery; readonly meter: CompiledMeter },

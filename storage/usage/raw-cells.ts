@@ -32,7 +32,7 @@ export type UsageReadPlan = {
   has_corrections: boolean;
 };
 
-/** Limit of the customers of a statement that concurrent queries share. */
+/** Greatest number of customers in a statement that concurrent queries share. */
 export const BATCHED_CUSTOMERS_MAX = 20;
 
 /** Converts a plan to a query of the raw rows that it reads one by one. */

@@ -124,8 +124,8 @@ async function loadWholeCells(read_plan: UsageReadPlan): Promise<CellsRead> {
 }
 
 /**
- * Loads the cells of changed events; `counted_plan` is the query without the change. Fields that add up are taken from the rows, and the
- * events are subtracted and added. For any other field the base buckets of the events are read from raw rows, which are few.
+ * Loads the cells with some events removed and others added; `counted_plan` is the query without the change. If the fields of the meter add up,
+ * the cells of the events are subtracted and added. Otherwise the base buckets of the events are read from raw rows, which are few.
  */
 async function loadChangedCells(
   read_plan: UsageReadPlan,

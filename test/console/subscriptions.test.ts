@@ -1,9 +1,9 @@
 /** The subscription pages of the console: the request of the form, the time line, and the lines of previews. */
 import { expect } from 'chai';
 import { ApiError } from '../../console/client/client.ts';
+import { findUnshownError } from '../../console/components/field-errors.ts';
 import type { InvoiceRecord } from '../../console/pages/invoices/invoice.ts';
 import { createDraft } from '../../console/pages/plans/price-draft.ts';
-import { findUnshown } from '../../console/pages/subscriptions/field-errors.ts';
 import {
   findNextInvoiceAt,
   listCurrentLines,
@@ -275,13 +275,13 @@ describe('the request of a new subscription', () => {
   it('shows an error above its inputs unless one of them shows it', () => {
     const refuse = (field: string) =>
       new ApiError(400, { code: 'validation_error', message: `${field}: is wrong`, details: { field } }, null);
-    const find = (field: string) => findUnshown(refuse(field), 'phases[1]', /^\.end_date$/);
+    const find = (field: string) => findUnshownError(refuse(field), 'phases[1]', /^\.end_date$/);
     expect(find('phases[1].end_date')).to.equal(undefined);
     expect(find('phases[1].metadata.name')).to.equal('phases[1].metadata.name: is wrong');
     expect(find('phases[1]')).to.equal('phases[1]: is wrong');
     expect(find('phases[10].start_date')).to.equal(undefined);
     expect(find('currency')).to.equal(undefined);
-    expect(findUnshown(new Error('offline'), 'phases[1]', /^$/)).to.equal(undefined);
+    expect(findUnshownError(new Error('offline'), 'phases[1]', /^$/)).to.equal(undefined);
   });
 
   it('lists each currency once', () => {

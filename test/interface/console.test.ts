@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import { pino } from 'pino';
 import { readConfig } from '../../config.ts';
 import type { ConsoleSource } from '../../process/console-source.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
@@ -191,6 +192,10 @@ describe('the console', () => {
     found = { why: 'failed' };
     const failed = await open('/');
     expect([failed.status, failed.headers.get('retry-after')]).to.deep.equal([503, null]);
+    const lines = api.logged().trim().split('\n');
+    const levels = lines.map((line) => JSON.parse(line)).filter(({ http_status }) => http_status === 503);
+    // Nobody has to do anything about a console that is being built.
+    expect(levels.map(({ level }) => pino.levels.labels[level])).to.deep.equal(['warn', 'error']);
     expect(failed.text).to.contain('could not be built').and.not.contain('refresh');
     expect((await get('/assets/app-1a2b3c4d.js')).status).to.equal(404);
     // A process that does not build has the answers of an API.

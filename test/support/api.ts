@@ -154,8 +154,8 @@ export async function startTestApi(
 }
 
 /**
- * Sends a request again if it was refused because the process is overloaded. Such a request was refused before anything was done, as
- * `Retry-After` says; on a slow machine some of fifty concurrent requests are.
+ * Repeats a request that was refused because the process is overloaded, after the time in `Retry-After`. It was refused before it did anything. On
+ * a slow machine some of fifty concurrent requests are refused.
  */
 async function sendAdmitted(...request: Parameters<typeof send>): Promise<TestAnswer<never>> {
   for (let attempt = 1; ; attempt++) {

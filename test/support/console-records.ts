@@ -23,7 +23,7 @@ export type SeededRecords = Record<
   string
 >;
 
-/** Records in titles of tests, which are known before the records are. */
+/** Placeholders for the ids in titles of tests, because the titles exist before the records. */
 export const PLACEHOLDERS = Object.fromEntries(
   [
     'meter',
@@ -50,8 +50,8 @@ const TIERS: { up_to: number | null; unit_amount: string }[] = [
 ];
 
 /**
- * Two months of usage of one customer, whose first month has a final invoice and a late event. One event is voided. `name` is that of the
- * customer, and a value of events, metadata and the reason of the void.
+ * Two months of usage of one customer, whose first month has a final invoice and a late event. One event is voided. `name` is the
+ * name of the customer, and also a value of events and metadata, and the reason of the void.
  */
 export async function seedRecords(app: ConsoleApp, { name = 'Northwind Labs' } = {}): Promise<SeededRecords> {
   const begun = new Date(Date.now() - 40 * DAY_MS);

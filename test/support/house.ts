@@ -136,7 +136,7 @@ type Checkout = {
   readonly files: readonly string[];
   readonly sources: readonly string[];
   readonly parsed: readonly NamedSource[];
-  /** Sources of the console. Its identifiers and unused exports are not measured: its texts are words for people. */
+  /** Sources of the console. Identifiers and unused exports are not measured there, because keys of texts are words for people. */
   readonly parsed_console: readonly NamedSource[];
 };
 

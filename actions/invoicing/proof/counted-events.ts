@@ -60,7 +60,7 @@ export function measureEvent(meter: CompiledMeter, event: RawEvent): Contributio
   return contribution.unusable === undefined ? contribution : null;
 }
 
-/** Builds the check whether an event lies in the intervals in which its customer is counted. */
+/** Builds a filter for events in the intervals in which their customer is counted. */
 export function buildTimeFilter({
   counted,
 }: LineCounting): (event: Pick<RawEvent, 'external_customer_id' | 'timestamp_us'>) => boolean {

@@ -50,7 +50,7 @@ export async function gatherProvable(database: Database, scope: Scope, invoice_i
   return { invoice: record, lines };
 }
 
-/** Loads what each line counted; null for a line of no usage, or whose definition of the meter is no longer stored. */
+/** Loads which events each line counted. It is null for a line without usage, and if the definition of the meter is no longer stored. */
 export async function loadCountings<Line extends CountableLine>(
   database: Database,
   scope: Scope,

@@ -11,8 +11,8 @@ import {
   listRejectedOutcomes,
   listUnmatchedCandidates,
   loadEventNames,
+  type ReceiptPlace,
   type RejectedOutcome,
-  type UncountedPlace,
   type UncountedQuery,
   type UncountedRow,
   type UnmatchedCandidate,
@@ -28,10 +28,10 @@ type UncountedEvent = UncountedRow & {
 };
 
 /** A page, and the place after which the list continues; null at its end. */
-type UncountedPage = { readonly events: UncountedEvent[]; readonly next: UncountedPlace | null };
+type UncountedPage = { readonly events: UncountedEvent[]; readonly next: ReceiptPlace | null };
 
 /** Part of the list. If its reading was cut, it has everything up to `read_to`. */
-type UncountedPart = { readonly events: readonly UncountedEvent[]; readonly read_to: UncountedPlace | null };
+type UncountedPart = { readonly events: readonly UncountedEvent[]; readonly read_to: ReceiptPlace | null };
 
 export async function listUncountedEvents(
   stores: Stores,
@@ -125,7 +125,7 @@ function toUnmatched({ properties: _properties, ...row }: UnmatchedCandidate): U
   };
 }
 
-function formatPosition({ partition, offset, position }: UncountedPlace): string {
+function formatPosition({ partition, offset, position }: ReceiptPlace): string {
   return `${partition}-${offset}-${position}`;
 }
 

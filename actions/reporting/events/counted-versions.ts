@@ -5,7 +5,7 @@
 import { type Microseconds } from '../../../core/foundation/time/instant.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import type { ComputedFrom } from '../../../core/rating/computed-from.ts';
-import { type EventPlaceInLog, hasCounted } from '../../../core/rating/counted-until.ts';
+import { hasCounted, type ReceivedPosition } from '../../../core/rating/counted-until.ts';
 import type { EventContent, EventHistory } from '../../../storage/events/corrections.ts';
 import type { RawEvent } from '../../../storage/events/raw-events.ts';
 import { buildTimeFilter, compileCountedMeter, measureEvent, toWindow } from '../../invoicing/proof/counted-events.ts';
@@ -14,7 +14,7 @@ import type { LineCounting } from '../../invoicing/proof/gather.ts';
 export type EventVersion = {
   /** Null from a void on. */
   readonly content: RawEvent | null;
-  readonly place: EventPlaceInLog;
+  readonly place: ReceivedPosition;
 };
 
 /** Lists the contents of an event, oldest first. Stored corrections have the receipt of their event; `findReceipt` supplies their own. */

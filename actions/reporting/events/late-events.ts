@@ -1,6 +1,6 @@
 /**
- * Lists late events: events of a period whose final invoice did not count them (docs/rules/invoices.md, "Late events"). The lines of the
- * invoices record the events that they counted, so billing and this list follow one rule.
+ * Lists late events: events of a period whose final invoice did not count them (docs/rules/invoices.md, "Late events"). A line records up to
+ * which position of the log it counted. Billing and this list both follow these positions.
  */
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -13,7 +13,8 @@ import {
   type LateCandidate,
   listLateCandidates,
 } from '../../../storage/events/late-events.ts';
-import { comparePlaces, type UncountedPlace } from '../../../storage/events/uncounted-events.ts';
+import type { RawEvent } from '../../../storage/events/raw-events.ts';
+import { comparePlaces, type ReceiptPlace } from '../../../storage/events/uncounted-events.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import {
   type ClosedUsageLine,
@@ -25,37 +26,37 @@ import { toWindow } from '../../invoicing/proof/counted-events.ts';
 import { type LineCounting, loadCountings } from '../../invoicing/proof/gather.ts';
 import { buildContentCheck, buildCountedCheck, buildVersions, type EventVersion } from './counted-versions.ts';
 
-/** Number of usage lines that a request reads at most, those of the latest invoices. */
+/** Greatest number of usage lines that a request reads, latest invoices first. */
 export const LATE_LINES_MAX = 2_000;
 /** Number of customers of these lines that a request reads at most; a family has many. A single line may have more. */
 export const LATE_CUSTOMERS_MAX = 50_000;
 /** Least number of lines of one statement, except the last one. */
 const LINES_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
-/** Least number of events that a statement reads, because some of them are not counted by a meter. */
+/** Least limit of events of a statement: filters of meters then discard some of its events. */
 const READ_AT_ONCE = 1_000;
 
 type LateEventsInput = {
-  /** Invoices that became final at this instant or later are read. */
+  /** Earliest finalization of the invoices that are read. */
   readonly since: Date;
   readonly event_name: string | null;
   readonly external_customer_id: string | null;
   /** Range of the time of receipt. */
   readonly received_from_us: Microseconds;
   readonly received_until_us: Microseconds;
-  readonly after: UncountedPlace | null;
+  readonly after: ReceiptPlace | null;
   readonly limit: number;
   readonly bounds: QueryBounds;
 };
 
-/** The invoice for which an event came too late, and the one that charges it; null until one does. */
-type MissedInvoice = { readonly line: ClosedUsageLine; readonly charged: CountingLine | null };
-type LateEvent = { readonly event: LateCandidate; readonly missed: readonly MissedInvoice[] };
+/** A usage line that an event came too late for, and the later line that charges the event; null until there is one. */
+export type MissedLine = { readonly line: ClosedUsageLine; readonly charged: CountingLine | null };
+type LateEvent = { readonly event: LateCandidate; readonly missed: readonly MissedLine[] };
 
 type LateEventsPage = {
   readonly events: readonly LateEvent[];
-  readonly next: UncountedPlace | null;
-  /** Instant from which every final invoice is read. */
+  readonly next: ReceiptPlace | null;
+  /** Earliest finalization from which all invoices were read. */
   readonly invoices_since: Date;
   readonly is_complete: boolean;
 };
@@ -63,12 +64,12 @@ type LateEventsPage = {
 export async function listLateEvents(stores: Stores, scope: Scope, input: LateEventsInput): Promise<LateEventsPage> {
   const { postgres } = stores;
   const found = await listClosedUsageLines(postgres, scope, { since: input.since, limit: LATE_LINES_MAX + 1 });
-  const wanted = await loadWantedCountings(stores, scope, { lines: found.slice(0, LATE_LINES_MAX), input });
+  const wanted = await loadMatchingLines(stores, scope, { lines: found.slice(0, LATE_LINES_MAX), input });
   const countings = wanted.slice(0, countReadable(wanted, input));
   // The latest line that is not read.
   const unread = wanted[countings.length]?.line ?? found[LATE_LINES_MAX];
   const parts = [];
-  for (const part of divideByDay(countings)) parts.push(await readPart(stores, scope, { countings: part, input }));
+  for (const counted of divideByDay(countings)) parts.push(await readPart(stores, scope, { counted, input }));
   const { events, next } = mergeParts(parts, input.limit);
   return {
     events: await addCharges(stores, scope, events),
@@ -95,7 +96,7 @@ function findCoveredSince(unread: ClosedUsageLine): Date {
 
 type CountedUsageLine = { readonly line: ClosedUsageLine; readonly counting: LineCounting };
 
-async function loadWantedCountings(
+async function loadMatchingLines(
   { postgres }: Stores,
   scope: Scope,
   { lines, input }: { lines: readonly ClosedUsageLine[]; input: LateEventsInput },
@@ -113,16 +114,16 @@ async function loadWantedCountings(
 }
 
 /**
- * Divides the lines among statements. Lines that became final on one day have similar marks, so their statement reads few events, however
- * many they are.
+ * Divides the lines among statements. Lines that became final within a day were counted up to similar positions, so that one statement for
+ * all of them reads few events.
  */
 function divideByDay(lines: readonly CountedUsageLine[]): CountedUsageLine[][] {
   const parts: CountedUsageLine[][] = [];
   for (const one of lines) {
     const part = parts.at(-1);
-    const isOfDay =
+    const isSameDay =
       part !== undefined && toInstant(part[0]!.line.finalized_at) - toInstant(one.line.finalized_at) < DAY_MS;
-    if (part !== undefined && (isOfDay || part.length < LINES_AT_ONCE)) part.push(one);
+    if (part !== undefined && (isSameDay || part.length < LINES_AT_ONCE)) part.push(one);
     else parts.push([one]);
   }
   return parts;
@@ -137,21 +138,21 @@ type VersionedEvent = {
 /** Part of the list. If its reading was cut, it has everything up to `read_to`. */
 type LatePart = {
   readonly events: readonly VersionedEvent[];
-  readonly read_to: UncountedPlace | null;
+  readonly read_to: ReceiptPlace | null;
 };
 
 async function readPart(
   { clickhouse }: Stores,
   scope: Scope,
-  { countings, input }: { countings: readonly CountedUsageLine[]; input: LateEventsInput },
+  { counted, input }: { counted: readonly CountedUsageLine[]; input: LateEventsInput },
 ): Promise<LatePart> {
   const limit = Math.max(READ_AT_ONCE, input.limit + 1);
-  const windows = countings.map(({ counting }) => buildCountedWindow(counting, input));
+  const windows = counted.map(({ counting }) => buildCountedWindow(counting, input));
   const { after, bounds, received_from_us, received_until_us } = input;
   const { tenant_id, environment_id } = scope;
   const wanted = { tenant_id, environment_id, windows, received_from_us, received_until_us };
   const rows = await listLateCandidates(clickhouse, { ...wanted, after, limit, bounds });
-  const byName = groupBy(countings.map(buildLateCheck), ({ event_name }) => event_name);
+  const byName = groupBy(counted.map(buildLateCheck), ({ event_name }) => event_name);
   const events = (await loadVersions(clickhouse, scope, rows)).flatMap(({ event, versions }) => {
     const lines = (byName.get(event.event_name) ?? []).flatMap(({ isLate, line }) => (isLate(versions) ? [line] : []));
     return lines.length === 0 ? [] : [{ event, versions, lines }];
@@ -206,7 +207,7 @@ function hasEnded(
   return end !== undefined && BigInt(offset) >= BigInt(end);
 }
 
-/** Merges the parts, whose events may be the same. Events after the end of a part that was cut are on a later page. */
+/** Merges the parts; an event may be in several. Events after the first `read_to` are on a later page, because other parts may lack some. */
 function mergeParts(parts: readonly LatePart[], limit: number) {
   const [end] = parts.flatMap(({ read_to }) => read_to ?? []).sort(comparePlaces);
   const byId = groupBy(

@@ -1,5 +1,5 @@
 /**
- * The invoices of a thread: the final one that bills the event, and the one that will charge it, or a later correction of it
+ * The invoices of a thread: the final invoice that bills the event, and the next invoice that charges it or a later correction of it
  * (docs/rules/events.md, "The thread of an event").
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
@@ -30,12 +30,15 @@ type BillingInvoice = {
   readonly period_end: string | null;
 };
 
-type ChargingInvoice = Omit<BillingInvoice, 'invoice_id' | 'invoice_number' | 'invoice_line_item_id'> & {
+type NextThreadInvoice = Omit<BillingInvoice, 'invoice_id' | 'invoice_number' | 'invoice_line_item_id'> & {
   /** Null for an invoice that does not exist yet. */
   readonly invoice_id: string | null;
 };
 
-export type ThreadInvoices = { readonly invoice: BillingInvoice | null; readonly next_invoice: ChargingInvoice | null };
+export type ThreadInvoices = {
+  readonly invoice: BillingInvoice | null;
+  readonly next_invoice: NextThreadInvoice | null;
+};
 
 type InvoicesInput = {
   readonly event: PositionedRawEvent;
@@ -52,19 +55,19 @@ export async function loadThreadInvoices(
 ): Promise<ThreadInvoices> {
   if (!first) return { invoice: null, next_invoice: null };
   const { subscription } = first;
-  const lines = await loadLines(stores, first);
+  const lines = await loadChargeLines(stores, first);
   const versions = await listVersions(stores, scope, { event, corrections });
   const final = lines.filter(({ line }) => line.invoice_status === 'FINALIZED');
   const billing = final.find((one) => buildCountedCheck(one)(versions))?.line;
-  const invoice = billing ? await showBilling(stores, scope, { line: billing, subscription }) : null;
+  const invoice = billing ? await loadBillingInvoice(stores, scope, { line: billing, subscription }) : null;
   const last = versions.at(-1)!;
   if (final.some(({ line }) => hasCounted(line.computed_from, last.place))) return { invoice, next_invoice: null };
   const draft = lines.find(({ line }) => line.invoice_status === 'DRAFT')?.line;
-  return { invoice, next_invoice: await loadNext(stores, scope, { draft, subscription, now }) };
+  return { invoice, next_invoice: await loadNextInvoice(stores, scope, { draft, subscription, now }) };
 }
 
 /** Loads the lines of the charge and their corrections, with the events that each counted. Lines of invoices before the end of the period are left out. */
-async function loadLines(
+async function loadChargeLines(
   { postgres }: Stores,
   { charge, subscription }: NonNullable<InvoicesInput['charge']>,
 ): Promise<{ readonly line: CountingLine; readonly counting: LineCounting | null }[]> {
@@ -93,12 +96,12 @@ async function listVersions(
   return buildVersions(event_id, history, (sequence) => receipts.get(sequence));
 }
 
-type ShownLine = { readonly line: CountingLine; readonly subscription: SubscriptionModel };
+type BillingInput = { readonly line: CountingLine; readonly subscription: SubscriptionModel };
 
-async function showBilling(
+async function loadBillingInvoice(
   { postgres }: Stores,
   scope: Scope,
-  { line, subscription }: ShownLine,
+  { line, subscription }: BillingInput,
 ): Promise<BillingInvoice> {
   const invoice = await InvoiceModel.fetch(scope, line.invoice_id, { database: postgres });
   const { id: invoice_id, total: amount, currency, period_end = null, invoice_number = null } = invoice;
@@ -112,12 +115,12 @@ type NextInput = {
   readonly now: Date;
 };
 
-/** The draft with the charge, which is recomputed before it is final; else the invoice that comes next. */
-async function loadNext(
+/** Loads the draft with the charge, which is recomputed before it is final; without a draft it previews the next invoice. */
+async function loadNextInvoice(
   stores: Stores,
   scope: Scope,
   { draft, subscription, now }: NextInput,
-): Promise<ChargingInvoice | null> {
+): Promise<NextThreadInvoice | null> {
   const { id: subscription_id } = subscription;
   if (draft) {
     const invoice = await InvoiceModel.fetch(scope, draft.invoice_id, { database: stores.postgres });

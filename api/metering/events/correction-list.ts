@@ -4,17 +4,14 @@ import { canRead } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import { anyCase, orNull, timestampText } from '../../../core/foundation/record.ts';
 import { formatUs } from '../../../core/foundation/time/instant.ts';
+import { CORRECTION_ACTIONS, CORRECTION_STATES } from '../../../core/metering/correction.ts';
 import {
   FILTERED_CORRECTIONS_MAX,
-  listCorrectionNumbers,
+  listCorrectionIds,
   loadCorrectedSubjects,
 } from '../../../storage/events/corrections.ts';
 import { loadPage, narrow } from '../../../storage/models/foundation/page.ts';
-import {
-  CORRECTION_ACTIONS,
-  CORRECTION_STATES,
-  EventCorrectionModel,
-} from '../../../storage/models/metering/event-correction.ts';
+import { EventCorrectionModel } from '../../../storage/models/metering/event-correction.ts';
 import { PIPELINE } from '../../../storage/progress/corrections.ts';
 import { ActorAnswer, loadActors } from '../../foundation/actors.ts';
 import { listAnswer, listShape } from '../../http/list.ts';
@@ -28,31 +25,36 @@ const ListedCorrection = z
     ...correctionFields,
     actor: ActorAnswer.nullable().meta({
       description:
-        'Author with its name; null without the permission to read users, or if `requested_by` is no user of the tenant.',
+        'Author with name and email; null without the permission to read users, or if `requested_by` is no user of the tenant.',
     }),
     event_name: z.string().nullable().meta({
-      description: 'Name of the corrected event, and of a voided one its last; null until the correction has effect.',
+      description:
+        'Name of the event after the correction, or before its void; null until the correction takes effect.',
     }),
     external_customer_id: z.string().nullable().meta({
-      description: 'External id of its customer; null until the correction has effect.',
+      description: 'External id of the customer, as for `event_name`; null until the correction takes effect.',
     }),
     timestamp: timestampText.nullable().meta({
-      description: 'Time of the corrected event; null until the correction has effect.',
+      description: 'Time of the event, as for `event_name`; null until the correction takes effect.',
     }),
   })
   .meta({ id: 'ListedEventCorrection' });
 
 export const ListedCorrectionsAnswer = listAnswer(ListedCorrection, 'ListEventsCorrectionsResponse');
 
-const FILTER_BOUND = `Matches corrections with effect, the newest ${FILTERED_CORRECTIONS_MAX.toLocaleString('en')}.`;
+const FILTER_BOUND = `Finds only corrections that took effect, at most the newest ${FILTERED_CORRECTIONS_MAX.toLocaleString('en')}.`;
 const { limit, offset, cursor } = listShape({}).shape;
 const CorrectionsQuery = z.object({
   event_id: orNull(z.string()).meta({ description: 'Id of the event.' }),
-  event_name: orNull(z.string().trim()).meta({ description: `Name of the corrected event. ${FILTER_BOUND}` }),
-  external_customer_id: orNull(z.string()).meta({ description: `External id of its customer. ${FILTER_BOUND}` }),
+  event_name: orNull(z.string().trim()).meta({
+    description: `Name of the event after the correction. ${FILTER_BOUND}`,
+  }),
+  external_customer_id: orNull(z.string()).meta({
+    description: `External id of the customer after the correction. ${FILTER_BOUND}`,
+  }),
   action: orNull(anyCase(CORRECTION_ACTIONS)).meta({ description: 'Kind of the correction. Default: all.' }),
   state: orNull(anyCase(CORRECTION_STATES)).meta({ description: 'State to match. Default: all.' }),
-  start_time: timestampText.optional().meta({ description: 'Earliest time of the request, inclusive.' }),
+  start_time: timestampText.optional().meta({ description: 'Earliest time of the requests, inclusive.' }),
   end_time: timestampText.optional().meta({ description: 'Exclusive end of the times of the request.' }),
   limit: limit.meta({ description: 'Maximum number of corrections per page, 1 to 1,000. Default: 50.' }),
   offset,
@@ -66,7 +68,7 @@ export const correctionListRoutes: Route[] = [
     operation_id: 'listCorrections',
     summary: 'List corrections of all events',
     description:
-      'Returns the voids and replacements of events, newest first, with author, time, reason and state. All conditions must hold.',
+      'Returns the voids and replacements of events, newest first, with author, time, reason and state. A correction must match all filters.',
     tag: 'Events',
     access: 'event:read',
     query: CorrectionsQuery,
@@ -85,10 +87,10 @@ export const correctionListRoutes: Route[] = [
         ['requested_at', '<', end_time],
       ]);
       if (event_name !== null || external_customer_id !== null) {
-        const numbers = await listCorrectionNumbers(services.clickhouse, scope, { event_name, external_customer_id });
-        void wanted.whereRaw('id = any(?::bigint[])', [numbers]);
+        const ids = await listCorrectionIds(services.clickhouse, scope, { event_name, external_customer_id });
+        void wanted.whereRaw('id = any(?::bigint[])', [ids]);
       }
-      // The id is the order of the requests, in which corrections take precedence.
+      // Ids increase with each request; a later correction of an event takes precedence.
       const page = await loadPage(wanted, { ...place, order: [{ field: 'id', direction: 'desc' }] });
       return { ...page, items: await showCorrections(page.items, context) };
     },

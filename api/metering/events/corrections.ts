@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { requestCorrection } from '../../../actions/metering/events/request-correction.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import { parseJson } from '../../../core/foundation/json/parse.ts';
+import { CORRECTION_ACTIONS, CORRECTION_STATES } from '../../../core/metering/correction.ts';
 import { findEventFault, findKeyFault } from '../../../core/metering/event/accept.ts';
 import { checkBodySize } from '../../../core/metering/event/body-size.ts';
 import { properties } from '../../../core/metering/event-text.ts';
@@ -43,12 +44,12 @@ export const ReplaceEventRequest = z
 /** Fields of a correction in all answers. */
 export const correctionFields = {
   action: z
-    .enum(['void', 'replace'])
+    .enum(CORRECTION_ACTIONS)
     .meta({ description: 'Kind of the correction: `void` removes the event, `replace` replaces its content.' }),
   reason: z.string().meta({ description: 'Reason from the request.' }),
   requested_by: z.string().meta({ description: 'User of the request; `pipeline` if the stores rejected the event.' }),
   requested_at: z.string().meta({ description: 'Time of the request.' }),
-  state: z.enum(['requested', 'applied', 'unknown_event']).meta({
+  state: z.enum(CORRECTION_STATES).meta({
     description:
       'State: `requested` before it has effect, `applied` once usage includes it, `unknown_event` if no event with this id was counted.',
   }),

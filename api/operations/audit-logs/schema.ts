@@ -12,7 +12,7 @@ export const AuditFilter = z.object({
   user_id: z
     .string()
     .optional()
-    .meta({ description: 'User or service account that made the change; `system` for jobs of the clock.' }),
+    .meta({ description: 'User or service account that made the change; `system` for scheduled jobs.' }),
   action: anyCase(AUDIT_ACTIONS).optional().meta({ description: 'Kind of the change.' }),
   start_time: timestampText.optional().meta({ description: 'Earliest instant of a change, inclusive.' }),
   end_time: timestampText.optional().meta({ description: 'Latest instant of a change, inclusive.' }),

@@ -1,6 +1,11 @@
 /** GET /events/late: our addition to the interface. */
 import { z } from 'zod';
-import { LATE_CUSTOMERS_MAX, LATE_LINES_MAX, listLateEvents } from '../../../actions/reporting/events/late-events.ts';
+import {
+  LATE_CUSTOMERS_MAX,
+  LATE_LINES_MAX,
+  listLateEvents,
+  type MissedLine,
+} from '../../../actions/reporting/events/late-events.ts';
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
 import { orNull, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
@@ -20,8 +25,8 @@ const MissedInvoice = z.object({
   invoice_id: z.string().meta({ description: 'Final invoice for which the event came too late.' }),
   invoice_number: z.string().nullable().meta({ description: 'Number of that invoice.' }),
   finalized_at: timestampText.meta({ description: 'Time at which that invoice became final.' }),
-  period_start: timestampText.meta({ description: 'Start of the charge that lacks the event.' }),
-  period_end: timestampText.meta({ description: 'Exclusive end of that charge.' }),
+  period_start: timestampText.meta({ description: 'Start of the period of the line that lacks the event.' }),
+  period_end: timestampText.meta({ description: 'Exclusive end of that period.' }),
   charged_by: z
     .object({
       invoice_id: z.string().meta({ description: 'Invoice whose line counts the event.' }),
@@ -30,7 +35,7 @@ const MissedInvoice = z.object({
     })
     .nullable()
     .meta({
-      description: 'Later invoice with a line for late events that counts the event; null until there is one.',
+      description: 'Draft or final invoice whose line for late events counts the event; null until there is one.',
     }),
 });
 
@@ -47,15 +52,18 @@ const LateEventCount = z.object({
 
 export const ListLateEventsAnswer = z
   .object({
-    items: z.array(LateEventAnswer).meta({ description: 'Page of the events, newest receipt first.' }),
+    items: z.array(LateEventAnswer).meta({ description: 'Events of the page, newest receipt first.' }),
     count: LateEventCount.nullable().meta({
-      description: 'Number of events with the filters; null unless `count` is true, and after a `cursor`.',
+      description:
+        'Number of events that match the filters; null unless `count` is true, and null if `cursor` is given.',
     }),
     invoices_since: timestampText.meta({
       description:
-        'Instant from which on all final invoices were read. Later than `days` before now if these invoices have too many lines.',
+        'All invoices that became final at or after this instant were read. It is later than `days` before now if these invoices have too many lines.',
     }),
-    is_complete: z.boolean().meta({ description: 'True if all invoices of the last `days` were read.' }),
+    is_complete: z
+      .boolean()
+      .meta({ description: 'True if all invoices that became final in the last `days` were read.' }),
     next_cursor: z.string().nullable().meta({ description: '`cursor` of the next page; null on the last one.' }),
   })
   .meta({ id: 'ListLateEventsResponse' });
@@ -67,7 +75,7 @@ const LateEventsQuery = z.object({
     .pipe(z.int().min(1).max(DAYS_MAX))
     .default(DAYS_DEFAULT)
     .meta({
-      description: `Only invoices that became final in this number of days until now, 1 to ${DAYS_MAX}. Default: ${DAYS_DEFAULT}.`,
+      description: `Number of days until now in which the invoices became final, 1 to ${DAYS_MAX}. Default: ${DAYS_DEFAULT}.`,
     }),
   start_time: instantUs.meta({ description: 'Earliest time of receipt, inclusive.' }),
   end_time: instantUs.meta({ description: 'Exclusive end of the times of receipt.' }),
@@ -85,7 +93,7 @@ export const lateEventRoutes: Route[] = [
     path: '/events/late',
     operation_id: 'listLateEvents',
     summary: 'List late events',
-    description: `Returns events of a period whose final invoice did not count them, newest receipt first, with that invoice and the one that charges them. Reads at most ${LATE_LINES_MAX.toLocaleString('en')} usage lines, with ${LATE_CUSTOMERS_MAX.toLocaleString('en')} customers in all, of the latest final invoices; \`invoices_since\` states how far this goes back. A page may have fewer events than \`limit\`, or none, while \`next_cursor\` is set. Also needs the permission to read invoices: [Late events](/docs/rules/events.md#late-events).`,
+    description: `Returns events of a period whose final invoice did not count them, newest receipt first. Each has that invoice and the later invoice that charges it. Reads at most ${LATE_LINES_MAX.toLocaleString('en')} usage lines, with ${LATE_CUSTOMERS_MAX.toLocaleString('en')} customers in all, of the latest final invoices; \`invoices_since\` is the earliest finalization from which all were read. A page may have fewer events than \`limit\`, or none, while \`next_cursor\` is set. Also needs the permission to read invoices. Rules: [Late events](/docs/rules/events.md#late-events).`,
     tag: 'Events',
     access: 'event:read',
     query: LateEventsQuery,
@@ -94,20 +102,20 @@ export const lateEventRoutes: Route[] = [
     handle: async ({ query }, context) => {
       const { scope, services, now, response, principal } = context;
       requireRead(principal, 'invoice', 'late events');
-      const { days, count: wants_count, cursor, start_time, end_time, ...wanted } = query;
+      const { days, count: wantsCount, cursor, start_time, end_time, ...wanted } = query;
       const range = checkRange({ start_us: start_time ?? BEGINNING_US, end_us: end_time ?? LAST_INSTANT_US });
       const filters = { ...wanted, received_from_us: range.start_us, received_until_us: range.end_us };
       const since = new Date(toMs(toUs(now.getTime()) - days * US_PER_DAY));
       const after = parsePlaceCursor(cursor);
-      const is_counted = wants_count && after === null;
-      // One list has the page and the count, so that they cannot disagree.
-      const read_max = is_counted ? Math.max(filters.limit, COUNTED_MAX) : filters.limit;
-      const input = { ...filters, since, after, limit: read_max };
+      const isCounted = wantsCount && after === null;
+      // One read serves the page and the count, so that they agree.
+      const readMax = isCounted ? Math.max(filters.limit, COUNTED_MAX) : filters.limit;
+      const input = { ...filters, since, after, limit: readMax };
       const page = await withBounds(context, (bounds) => listLateEvents(services, scope, { ...input, bounds }));
       const shown = page.events.slice(0, filters.limit);
       const next = page.events.length > shown.length ? shown.at(-1)!.event : page.next;
       const event_count = page.events.length;
-      const count = is_counted ? { event_count, has_more: page.next !== null } : null;
+      const count = isCounted ? { event_count, has_more: page.next !== null } : null;
       const items = shown.map(({ event, missed }) => {
         const fields = JSON.stringify(completeKeys(LateFields, { invoices: missed.map(showMissed) }));
         return `${fields.slice(0, -1)},${formatEventJson(event, scope).slice(1)}`;
@@ -126,7 +134,7 @@ export const lateEventRoutes: Route[] = [
   }),
 ];
 
-function showMissed({ line, charged }: Awaited<ReturnType<typeof listLateEvents>>['events'][number]['missed'][number]) {
+function showMissed({ line, charged }: MissedLine) {
   return {
     invoice_id: line.invoice_id,
     invoice_number: line.invoice_number,

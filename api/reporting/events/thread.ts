@@ -104,11 +104,11 @@ const ThreadFields = z.object({
   }),
   invoice: BillingInvoice.nullable().meta({
     description:
-      'Final invoice that bills the event with the first charge, or a late event with its correction. Null until an invoice with the event is final.',
+      'Final invoice whose line of the first charge, or for late events of it, counts the event. Null until there is one.',
   }),
   next_invoice: NextInvoice.nullable().meta({
     description:
-      'Draft or next invoice that will have the first charge, or the difference of a correction after `invoice`. Null without a charge, and if final invoices have all of it.',
+      'Draft, or next invoice, that charges the event, or its correction after `invoice`. Null without a charge, and if final invoices have charged all.',
   }),
 });
 

@@ -9,8 +9,8 @@ import { Unknown } from '../../figures/money.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { ListedCorrection } from './event-queries.ts';
 import { buildListFilters } from './event-rows.ts';
-import type { CorrectionKind, EventsSearch } from './event-search.ts';
-import { EVENT_TEXTS } from './event-texts.ts';
+import type { CorrectionFilter, EventsSearch } from './event-search.ts';
+import { EVENT_TEXTS, type EventTexts } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
 import styles from './events.module.css';
 
@@ -18,21 +18,21 @@ type CorrectedListProps = { search: EventsSearch; onChange: (next: Partial<Event
 
 export function CorrectedList({ search, onChange }: CorrectedListProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const { kind, event } = search;
-  const query = { ...buildListFilters(search), ...(kind === undefined ? {} : { action: kind }) };
+  const { action, event } = search;
+  const query = { ...buildListFilters(search), ...(action === undefined ? {} : { action }) };
   const list = usePages('/events/corrections', { query: query as never });
   return (
     <>
       <div className={styles.reasons}>
-        <Choice<CorrectionKind | 'any'>
-          label={texts.kind}
-          value={kind ?? 'any'}
+        <Choice<CorrectionFilter | 'any'>
+          label={texts.correction}
+          value={action ?? 'any'}
           options={[
-            { value: 'any', label: texts.anyKind },
-            { value: 'replace', label: texts.kindReplace },
-            { value: 'void', label: texts.kindVoid },
+            { value: 'any', label: texts.anyCorrection },
+            { value: 'replace', label: texts.onlyReplaced },
+            { value: 'void', label: texts.onlyVoided },
           ]}
-          onValue={(value) => onChange({ kind: value === 'any' ? undefined : value })}
+          onValue={(value) => onChange({ action: value === 'any' ? undefined : value })}
         />
       </div>
       <LoadedRows list={list} rows={8}>
@@ -57,7 +57,7 @@ export function CorrectedList({ search, onChange }: CorrectedListProps): ReactNo
   );
 }
 
-function listColumns(texts: ReturnType<typeof useTexts<(typeof EVENT_TEXTS)['en']>>): Column<ListedCorrection>[] {
+function listColumns(texts: EventTexts): Column<ListedCorrection>[] {
   return [
     {
       key: 'requested',

@@ -1,4 +1,4 @@
-/** The end of an event's thread: the final invoice that bills it, the one that will, or why none does. */
+/** The end of the thread of an event: the final invoice that bills it, the next invoice that charges it, or why no invoice does. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { Chip } from '../../components/chip.tsx';

@@ -71,10 +71,10 @@ export function buildUncountedCountsQuery(filters: UncountedFilters) {
 export type ListedCorrection = GetData<'/events/corrections'>['items'][number];
 export type LateEventRow = GetData<'/events/late'>['items'][number];
 
-/** Counts for the tabs are read again after this time, if the reader returns to the page. */
+/** Age from which the counts of the tabs are read again when the page opens. */
 const COUNT_STALE_MS = 30_000;
 
-/** The number of corrections; the list of one row has it. */
+/** Reads the number of corrections, which a page of one row has. */
 export function buildCorrectionCountQuery(filters: ListFilters) {
   return queryOptions({
     queryKey: ['/events/corrections', 'count', filters] as const,

@@ -62,7 +62,7 @@ export function findSampleRate(shown: number, passed_over: number): number | nul
   return shown === 0 || passed_over === 0 ? null : Math.round((shown + passed_over) / shown);
 }
 
-/** Filters of the lists beside that of all events. */
+/** Filters that all lists of events share. */
 export type ListFilters = {
   readonly event_name?: string;
   readonly external_customer_id?: string;

@@ -1,4 +1,4 @@
-/** Tabs of the events page, each with the number of its events. */
+/** Tabs of the events page, with the numbers of their events. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -57,7 +57,7 @@ type EventTabProps = {
   search: EventsSearch;
   tab?: EventTab;
   name: string;
-  /** Nothing is shown of zero, and of a number that is not known. */
+  /** Number of events; zero and an unknown number are not shown. */
   count?: number | undefined;
   hasMore?: boolean | undefined;
   isBad?: boolean;
@@ -70,7 +70,7 @@ function Tab({ search, tab, name, count = 0, hasMore = false, isBad = false }: E
       <Link
         from={FROM}
         to="."
-        search={({ tab: _tab, reason: _reason, kind: _kind, ...old }) => ({ ...old, ...(tab ? { tab } : {}) })}
+        search={({ tab: _tab, reason: _reason, action: _action, ...old }) => ({ ...old, ...(tab ? { tab } : {}) })}
         className={styles.tab}
         activeOptions={{ exact: true }}
         aria-current={search.tab === tab ? 'page' : 'false'}

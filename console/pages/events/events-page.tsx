@@ -1,4 +1,4 @@
-/** Events as they arrive, and those that are not counted, corrected or late. One event's thread stands in the sheet beside the list. */
+/** Events as they arrive, and the lists of uncounted, corrected and late events. The sheet beside a list has the thread of one event. */
 
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';

@@ -1,4 +1,4 @@
-/** Events that came after the invoice of their period was final, with that invoice and the one that charges them. */
+/** Events that came after the invoice of their period was final, with that invoice and the invoice that charges them. */
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -10,7 +10,7 @@ import { useTexts } from '../../texts/texts.ts';
 import { buildLateQuery, type LateEventRow } from './event-queries.ts';
 import { buildListFilters } from './event-rows.ts';
 import type { EventsSearch } from './event-search.ts';
-import { EVENT_TEXTS } from './event-texts.ts';
+import { EVENT_TEXTS, type EventTexts } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
 import styles from './events.module.css';
 
@@ -50,7 +50,7 @@ export function LateList({ search, onChange }: LateListProps): ReactNode {
   );
 }
 
-function listColumns(texts: ReturnType<typeof useTexts<(typeof EVENT_TEXTS)['en']>>): Column<LateEventRow>[] {
+function listColumns(texts: EventTexts): Column<LateEventRow>[] {
   return [
     {
       key: 'received',

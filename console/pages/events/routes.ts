@@ -2,7 +2,13 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { isDay } from '../../components/range.ts';
 import { environmentRoute } from '../../routing/root-route.tsx';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
-import { CORRECTION_KINDS, EVENT_DIALOGUES, EVENT_TABS, type EventsSearch, UNCOUNTED_REASONS } from './event-search.ts';
+import {
+  CORRECTION_FILTERS,
+  EVENT_DIALOGUES,
+  EVENT_TABS,
+  type EventsSearch,
+  UNCOUNTED_REASONS,
+} from './event-search.ts';
 
 const events = createRoute({
   getParentRoute: () => environmentRoute,
@@ -12,7 +18,7 @@ const events = createRoute({
     return compact({
       tab: readOneOf(input, 'tab', EVENT_TABS),
       reason: readOneOf(input, 'reason', UNCOUNTED_REASONS),
-      kind: readOneOf(input, 'kind', CORRECTION_KINDS),
+      action: readOneOf(input, 'action', CORRECTION_FILTERS),
       customer: readText(input, 'customer'),
       name: readText(input, 'name'),
       property: readText(input, 'property'),

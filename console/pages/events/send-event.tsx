@@ -7,7 +7,8 @@ import { exactBody, parseExact, restoreNumbers } from '../../client/exact-json.t
 import type { GetData } from '../../client/queries.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { CodeBlock } from '../../components/copy.tsx';
-import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
+import { FormFoot, useDeed } from '../../components/form.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { EVENT_TEXTS } from './event-texts.ts';

@@ -23,7 +23,7 @@ import {
 } from './event-queries.ts';
 import { formatProperties } from './event-rows.ts';
 import { type EventsSearch, type ReasonFilter, UNCOUNTED_REASONS } from './event-search.ts';
-import { EVENT_TEXTS } from './event-texts.ts';
+import { EVENT_TEXTS, type EventTexts } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
 import styles from './events.module.css';
 
@@ -96,7 +96,7 @@ export function UncountedList({ search, onChange }: UncountedListProps): ReactNo
 }
 
 function listColumns(
-  texts: ReturnType<typeof useTexts<(typeof EVENT_TEXTS)['en']>>,
+  texts: EventTexts,
   mayNot: { readonly send: string | null; readonly correct: string | null },
   onChange: UncountedListProps['onChange'],
   replay: (id: string) => void,

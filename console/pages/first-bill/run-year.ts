@@ -147,7 +147,7 @@ async function copyEvents(
   onStep('events', String(copies.length));
   for (let at = 0; at < copies.length; at += BULK_MAX) {
     signal.throwIfAborted();
-    // A copy has the digits of the numbers in the properties.
+    // The copied events keep all digits of the numbers in their properties.
     const body = formatExact({ events: copies.slice(at, at + BULK_MAX) }) as never;
     await readData(
       api.POST('/events/bulk', { body, ...exactBody, headers: { ...there.headers, ...exactBody.headers } }),

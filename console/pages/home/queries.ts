@@ -1,4 +1,4 @@
-/** Queries of the home of an environment. */
+/** Reads of the home page of an environment. */
 import { api } from '../../client/client.ts';
 import { getQuery, postQuery } from '../../client/queries.ts';
 

@@ -1,4 +1,4 @@
-/** Why a line exists that is not the regular charge of its period, in words made from its fields. */
+/** The reason of an invoice line that is not the regular charge of its period, formatted from its fields. */
 import { formatMoney } from '../../figures/format.ts';
 import { defineTexts, type Language } from '../../texts/texts.ts';
 

@@ -7,7 +7,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useRef, useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
-import { findExactError } from '../../components/form.tsx';
+import { findExactError } from '../../components/field-errors.ts';
 import { Columns, Section } from '../../components/page.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { CostPanel } from './cost-panel.tsx';

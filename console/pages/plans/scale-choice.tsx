@@ -5,7 +5,7 @@ import styles from './price-editor.module.css';
 import { type PriceScale, SCALES } from './price-figures.ts';
 import { PRICE_TEXTS } from './price-texts.ts';
 
-/** Whether prices are those of a unit, of a thousand or of a million. */
+/** Choice of the number of units that the shown prices are for: one, a thousand or a million. */
 export function ScaleChoice({
   scale,
   onScale,

@@ -1,4 +1,4 @@
-/** The price of models without tiers: an amount, and for a package its size. */
+/** Inputs of a price without tiers: an amount, and the size of a package. */
 import type { ReactNode } from 'react';
 import { Choice } from '../../components/choice.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
@@ -59,7 +59,7 @@ export function SinglePrice({ draft, onDraft, scale, errorAt, isReadOnly }: Sing
   );
 }
 
-/** Prices of a unit may be shown per thousand or million; a flat amount and a package are what they are. */
+/** Whether prices of the model may be shown per thousand or million units. A flat amount and a package may not. */
 export function isScaled(model: PriceModelChoice): boolean {
   return isTiered(model) || model === 'per_unit';
 }

@@ -1,4 +1,4 @@
-/** Statuses of found records in words. */
+/** Names of the statuses of found records. */
 import { defineTexts } from '../../texts/texts.ts';
 
 /** Statuses that say nothing to a reader: a record that is in use has them. */
@@ -15,7 +15,7 @@ export const STATUS_TEXTS = defineTexts(
     finalized: 'Final',
     frozen: 'Frozen',
     incomplete: 'Incomplete',
-    initiated: 'Initiated',
+    initiated: 'Begun',
     overpaid: 'Overpaid',
     partially_refunded: 'Partially refunded',
     paused: 'Paused',
@@ -34,7 +34,7 @@ export const STATUS_TEXTS = defineTexts(
       closed: 'Geschlossen',
       deleted: 'Gelöscht',
       draft: 'Entwurf',
-      failed: 'Gescheitert',
+      failed: 'Fehlgeschlagen',
       finalized: 'Endgültig',
       frozen: 'Eingefroren',
       incomplete: 'Unvollständig',
@@ -45,15 +45,15 @@ export const STATUS_TEXTS = defineTexts(
       pending: 'Ausstehend',
       processing: 'In Bearbeitung',
       refunded: 'Erstattet',
-      skipped: 'Ausgelassen',
-      succeeded: 'Bezahlt',
+      skipped: 'Übersprungen',
+      succeeded: 'Erfolgt',
       trialing: 'Testphase',
       voided: 'Storniert',
     },
   },
 );
 
-/** The status of a hit in words; null for the usual one. A status that the console does not know is shown as it is. */
+/** The name of the status of a hit; null for a usual status. A status that the console does not know is shown unchanged. */
 export function toStatusWord(
   status: string | null | undefined,
   words: Readonly<Record<string, string>> = STATUS_TEXTS.en,

@@ -7,7 +7,8 @@ import { api } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { useSession } from '../../client/session.ts';
 import { CopyId } from '../../components/copy.tsx';
-import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
+import { FormFoot, useDeed } from '../../components/form.tsx';
 import { Facts, Section, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -103,7 +104,7 @@ function SignInForm({ me: { email } }: { me: Me }): ReactNode {
           : { password: draft.password, current_password: draft.current },
       }),
     async () => {
-      // The session of the page names the user, and has been read with the old e-mail.
+      // The page has read its session, which names the user, before the e-mail was set.
       if (isFirst) return location.reload();
       setDraft(NO_DRAFT);
       notifications.show({ message: texts.passwordChanged, closeButtonProps: { 'aria-label': texts.close } });

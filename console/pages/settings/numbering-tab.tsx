@@ -2,7 +2,8 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { findFieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
+import { useDeed } from '../../components/form.tsx';
 import { Columns, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';

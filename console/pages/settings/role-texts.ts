@@ -1,4 +1,4 @@
-/** Names of the roles. A role that the console does not know has the name of the API. */
+/** Names of the roles. A role that the console does not know has its name from the API. */
 import { defineTexts } from '../../texts/texts.ts';
 
 export const ROLE_TEXTS = defineTexts(
@@ -18,9 +18,9 @@ export const ROLE_TEXTS = defineTexts(
   },
   {
     de: {
-      super_admin: 'Super Admin',
+      super_admin: 'Super-Admin',
       super_admin_hint: 'Alles, auch Benutzer und ihre Schlüssel.',
-      all_writer: 'Vollzugriff',
+      all_writer: 'Schreibzugriff',
       all_writer_hint: 'Liest und ändert alle Datensätze.',
       all_reader: 'Lesezugriff',
       all_reader_hint: 'Liest alle Datensätze und ändert keinen.',

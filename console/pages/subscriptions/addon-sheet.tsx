@@ -4,7 +4,7 @@ import { type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { useGet } from '../../client/queries.ts';
-import { findFieldError } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
 import { NumberInput } from '../../components/number-input.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { ChangeInvoice, ChangeSheet, useChange, useCostPreview } from './change-cost.tsx';

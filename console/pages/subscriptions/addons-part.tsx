@@ -1,4 +1,4 @@
-/** Add-ons with which a new subscription begins. */
+/** Add-ons of a new subscription from its start. */
 import { Select } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useGet } from '../../client/queries.ts';

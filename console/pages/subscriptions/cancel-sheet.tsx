@@ -4,8 +4,9 @@ import { type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { Choice } from '../../components/choice.tsx';
-import { findFieldError } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
 import { Facts } from '../../components/page.tsx';
+import { toMidnight } from '../../components/range.ts';
 import { type SumRow, WrittenSum } from '../../components/thread.tsx';
 import { formatMoney } from '../../figures/format.ts';
 import { Money } from '../../figures/money.tsx';
@@ -39,7 +40,7 @@ export function CancelSheet({ subscription, onClose }: CancelSheetProps): ReactN
       ? null
       : {
           cancellation_type,
-          ...(isOnDay ? { cancel_at: `${day}T00:00:00Z` } : {}),
+          ...(isOnDay ? { cancel_at: toMidnight(day) } : {}),
           ...(isNow ? { cancel_immediately_invoice_policy: policy } : {}),
           ...(cancellation_type === 'end_of_period' ? {} : { proration_behavior }),
         };

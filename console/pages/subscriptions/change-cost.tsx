@@ -4,7 +4,8 @@ import type { FormEvent, ReactNode } from 'react';
 import { readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { invalidate } from '../../client/queries.ts';
-import { type Deed, FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
+import { type Deed, FormFoot, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
 import { Day } from '../../figures/when.tsx';
@@ -32,7 +33,7 @@ export function useCostPreview<Cost, Body>(
   });
 }
 
-/** Makes a change of a subscription, after which its sheet closes and its page is read again. */
+/** Changes a subscription. Afterwards the sheet closes, and the page is read again. */
 export function useChange<Output>(run: () => Promise<Output>, onClose: () => void): Deed<undefined, Output> {
   const queries = useQueryClient();
   return useDeed(run, async () => {

@@ -1,4 +1,4 @@
-/** Commitments of a new subscription: of its usage as a whole, or of single prices. */
+/** Commitments of a new subscription: for all of its usage, or for single prices. */
 import { Checkbox, Select } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Choice } from '../../components/choice.tsx';

@@ -1,4 +1,4 @@
-/** Terms that most subscriptions do not have. Each part is closed until it is needed, or until one of its fields is refused. */
+/** Terms that most subscriptions do not have. Each part is closed until the user opens it, or the service refuses one of its fields. */
 import { Checkbox } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Disclosure } from '../../components/disclosure.tsx';
@@ -15,7 +15,7 @@ import type { SubscriptionDraft } from './subscription-draft.ts';
 import type { DraftPartProps } from './subscription-form.tsx';
 import styles from './subscriptions.module.css';
 
-/** Fields of each part: one of them that is refused opens it. */
+/** Fields of each part. A refused field opens its part. */
 export const TERM_FIELDS: Readonly<Record<TermGroup, readonly string[]>> = {
   discount: ['coupons'],
   commitment: ['commitment_amount', 'commitment_duration', 'overage_factor', 'enable_true_up', 'line_item_commitments'],
@@ -78,7 +78,7 @@ export function MoreTerms({ opened, onOpened, ...props }: MoreTermsProps): React
   );
 }
 
-/** The number of terms that are set in each part. */
+/** Counts the terms that are set in each part. */
 function countTerms(draft: SubscriptionDraft): Record<TermGroup, number> {
   const committed = Object.values(draft.line_commitments).filter(({ value }) => value !== '');
   const billed = [

@@ -8,7 +8,8 @@ import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
-import { FormFoot, findFieldError, useDeed } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
+import { FormFoot, useDeed } from '../../components/form.tsx';
 import { Columns, PageHead } from '../../components/page.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
@@ -40,7 +41,7 @@ export function NewSubscriptionPage(): ReactNode {
   const session = useSession();
   const [draft, setDraft] = useState<SubscriptionDraft>({ ...EMPTY_DRAFT, customer_id: customer ?? '' });
   const set = (change: Partial<SubscriptionDraft>) => {
-    // The refusal was that of another request.
+    // The last error belongs to the request before this change.
     create.reset();
     setDraft((old) => ({ ...old, ...change }));
   };

@@ -1,4 +1,4 @@
-/** A charge of the subscription's own, in place of that of a price of the plan: its model, and its tiers or its amount. */
+/** A charge that replaces the charge of a price of the plan: its model, and its tiers or its amount. */
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
@@ -16,7 +16,7 @@ import styles from './prices.module.css';
 const TYPING_MS = 250;
 
 type OwnChargeProps = {
-  /** Name of the price, which distinguishes the inputs of several ones. */
+  /** Name of the price, which distinguishes its inputs from those of other prices. */
   name: string;
   charge: PriceDraft;
   onCharge: (charge: PriceDraft) => void;
@@ -27,7 +27,7 @@ export function OwnCharge({ name, charge, onCharge, errorAt }: OwnChargeProps): 
   const texts = useTexts(PRICE_TEXTS);
   const [scale, setScale] = useState<PriceScale>(() => chooseScale(charge));
   const totals = useTierTotals(charge);
-  // A fixed fee without a quantity is flat, any other one is per unit: both are one model of the API.
+  // `flat` and `per_unit` are one model of the API. A fixed price without a quantity is flat, any other is per unit.
   const isFlat = charge.type === 'FIXED' && charge.min_quantity === '';
   const models = MODELS.filter((model) => model !== (isFlat ? 'per_unit' : 'flat'));
   return (
@@ -60,7 +60,7 @@ export function OwnCharge({ name, charge, onCharge, errorAt }: OwnChargeProps): 
   );
 }
 
-/** Cost of each tier at its end, priced by the service; null until the charge is complete. */
+/** Reads the cost at the end of each tier, which the service computes; null until the charge is complete. */
 function useTierTotals(charge: PriceDraft): (string | null)[] {
   const [priced] = useDebouncedValue(charge, TYPING_MS);
   const ends = isTiered(priced.model) ? priced.tiers.map(({ up_to }) => up_to).filter((up_to) => up_to !== '') : [];

@@ -1,4 +1,4 @@
-/** How a new subscription is billed and paid: its end and its periods, terms of payment, and the customer who pays. */
+/** Billing and payment of a new subscription: periods, end, payment terms, and the customer who pays. */
 import { Select, TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Choice } from '../../components/choice.tsx';

@@ -2,13 +2,13 @@
 import { TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Button } from '../../components/button.tsx';
-import { findExactError } from '../../components/form.tsx';
+import { findExactError, findUnshownError } from '../../components/field-errors.ts';
+import { toDay, toMidnight } from '../../components/range.ts';
 import { TextButton } from '../../components/text-button.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import { CouponsInput } from './coupons-input.tsx';
-import { findUnshown } from './field-errors.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 import { PriceOverrides } from './price-overrides.tsx';
 import { addPhase, listPhaseStarts, type PhaseDraft } from './subscription-draft.ts';
@@ -20,11 +20,11 @@ const SHOWN = /^\[\d+\]\.(end_date|start_date|coupons.*|override_line_items\[.*)
 
 export function PhasesPart({ draft, prices, findError, error, set }: DraftPartProps): ReactNode {
   const texts = useTexts(NEW_TEXTS);
-  const today = new Date(useNow()).toISOString().slice(0, 10);
+  const today = toDay(useNow());
   const { phases, currency } = draft;
   const starts = listPhaseStarts(draft);
   const shown = prices.filter((price) => price.currency === currency);
-  const rest = findUnshown(error, 'phases', SHOWN);
+  const rest = findUnshownError(error, 'phases', SHOWN);
   const change = (at: number, changes: Partial<PhaseDraft>) =>
     set({ phases: phases.map((phase, index) => (index === at ? { ...phase, ...changes } : phase)) });
   const last = phases.at(-1);
@@ -42,7 +42,7 @@ export function PhasesPart({ draft, prices, findError, error, set }: DraftPartPr
             <div className={styles.pair}>
               <div>
                 <p className={styles.label}>{texts.phaseStart}</p>
-                <p>{start === '' ? '–' : <Day at={`${start}T00:00:00Z`} />}</p>
+                <p>{start === '' ? '–' : <Day at={toMidnight(start)} />}</p>
                 {findError(`${path}.start_date`) && <p className={styles.error}>{findError(`${path}.start_date`)}</p>}
               </div>
               <TextInput

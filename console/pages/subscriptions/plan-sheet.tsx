@@ -5,7 +5,7 @@ import type { components } from '../../client/openapi.d.ts';
 import { useGet } from '../../client/queries.ts';
 import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
-import { findFieldError } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
 import { Facts } from '../../components/page.tsx';
 import { Day } from '../../figures/when.tsx';
 import { useTexts } from '../../texts/texts.ts';

@@ -1,6 +1,6 @@
-/** Prices of a plan with terms that differ on one subscription, or in one of its phases. */
+/** Inputs for terms of prices that differ from the plan, on a subscription or in one of its phases. */
 import type { ReactNode } from 'react';
-import { findExactError } from '../../components/form.tsx';
+import { findExactError, findUnshownError } from '../../components/field-errors.ts';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Sheet } from '../../components/page.tsx';
 import { TextButton } from '../../components/text-button.tsx';
@@ -9,7 +9,6 @@ import { useLanguage, useTexts } from '../../texts/texts.ts';
 import type { PlanPrice } from '../plans/plan-queries.ts';
 import { toDraft } from '../plans/price-draft.ts';
 import { PriceRate } from '../plans/price-rate.tsx';
-import { findUnshown } from './field-errors.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 import { OwnCharge } from './own-charge.tsx';
 import styles from './prices.module.css';
@@ -20,9 +19,9 @@ type PriceOverridesProps = {
   prices: readonly PlanPrice[];
   overrides: PriceOverrideDrafts;
   onOverrides: (overrides: PriceOverrideDrafts) => void;
-  /** The refusal of the preview, or of the creation. */
+  /** Error of the creation, or else of the preview. */
   error: Error | null;
-  /** Path of the phase in the request; empty for the subscription itself. */
+  /** Path of the phase in the request, such as `phases[0].`; empty for the subscription itself. */
   path?: string;
   /** Name of the phase, which distinguishes its inputs from those of the others. */
   where?: string;
@@ -73,7 +72,7 @@ function PriceOverrideRow({ price, terms, where, error, path, onTerms }: PriceOv
   const name = display_name ?? price.id;
   const label = where === undefined ? name : `${name}, ${where}`;
   const errorAt = (field: string) => findExactError(error, `${path}.${field}`);
-  const rest = findUnshown(error, path, SHOWN);
+  const rest = findUnshownError(error, path, SHOWN);
   const hasAmount = billing_model !== 'TIERED' && price_unit === null && terms.charge === null;
   const toggleCharge = () => onTerms({ ...terms, amount: '', charge: terms.charge === null ? toDraft(price) : null });
   return (

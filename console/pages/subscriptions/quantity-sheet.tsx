@@ -3,7 +3,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
-import { findFieldError } from '../../components/form.tsx';
+import { findFieldError } from '../../components/field-errors.ts';
 import { NumberInput } from '../../components/number-input.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';

@@ -21,7 +21,7 @@ const subscriptions = createRoute({
 const TERM_GROUPS = ['discount', 'commitment', 'addons', 'phases', 'billing', 'payer'] as const;
 export type TermGroup = (typeof TERM_GROUPS)[number];
 
-/** `customer` and `plan` are chosen when the page opens; `sheet` is that of a new customer, or of the request; `terms` are open. */
+/** `customer` and `plan` are chosen when the page opens; `sheet` shows a new customer or the request; `terms` lists the parts that are open. */
 export type NewSubscriptionSearch = {
   customer?: string;
   plan?: string;

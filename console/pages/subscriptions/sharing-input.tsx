@@ -1,4 +1,4 @@
-/** Customers who use one subscription as one customer, by their external ids. */
+/** Choice of the customers whose usage counts as that of one customer, by external id. */
 import { MultiSelect } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
@@ -26,7 +26,7 @@ export function SharingInput({ label, description, value, error, onValue }: Shar
   const body = buildNameFilter(name, undefined);
   const found = useQuery(postQuery('/customers/search', body, () => api.POST('/customers/search', { body })));
   const options = new Map((found.data?.items ?? []).map((each) => [each.external_id, each.name || each.external_id]));
-  // The chosen ones stay options when another name is searched.
+  // Chosen customers remain options while another name is searched.
   for (const external_id of value) if (!options.has(external_id)) options.set(external_id, external_id);
   return (
     <MultiSelect

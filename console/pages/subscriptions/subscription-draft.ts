@@ -1,4 +1,4 @@
-/** The form of a new subscription. Days begin at midnight UTC; empty texts are as in the plan, or none. */
+/** The draft of a new subscription in its form. Days begin at midnight UTC. An empty text means the term of the plan, or none. */
 import type { PriceDraft } from '../plans/price-draft.ts';
 
 export type DraftPeriod = 'MONTHLY' | 'ANNUAL' | 'WEEKLY' | 'DAILY' | 'QUARTERLY' | 'HALF_YEARLY';
@@ -14,17 +14,17 @@ export const BILLING_PERIODS: readonly DraftPeriod[] = [
 export const PAYMENT_TERMS = ['15 NET', '30 NET', '45 NET', '60 NET', '75 NET', '90 NET'] as const;
 export type PaymentTerms = (typeof PAYMENT_TERMS)[number];
 
-/** Terms of one price of the plan that differ; empty means as in the plan. */
+/** Terms of one price that differ from the plan; an empty one does not differ. */
 export type PriceOverrideDraft = {
   readonly quantity: string;
   readonly amount: string;
-  /** Model, tiers or package that replace those of the plan, with their amount; null for none. */
+  /** Charge that replaces the one of the plan: model with amount, tiers or package; null for none. */
   readonly charge: PriceDraft | null;
 };
 export const NO_OVERRIDE: PriceOverrideDraft = { quantity: '', amount: '', charge: null };
 export type PriceOverrideDrafts = Readonly<Record<string, PriceOverrideDraft>>;
 
-/** A phase begins where the one before it ends, the first one with the subscription. */
+/** The first phase begins with the subscription, each further phase at the end of the previous one. */
 export type PhaseDraft = {
   readonly end_day: string;
   readonly overrides: PriceOverrideDrafts;
@@ -48,7 +48,7 @@ export type CommitmentDraft = {
 };
 export const NO_COMMITMENT: CommitmentDraft = { unit: 'amount', value: '', overage_factor: '', enable_true_up: false };
 
-/** The customer who uses the plan pays, another one pays, or several customers use it as one. */
+/** `self`: the customer pays; `other`: another customer pays; `shared`: several customers use the subscription as one. */
 export type PayerChoice = 'self' | 'other' | 'shared';
 
 export type SubscriptionDraft = {
@@ -59,7 +59,7 @@ export type SubscriptionDraft = {
   readonly billing_period_count: string;
   readonly billing_cycle: 'anniversary' | 'calendar';
   readonly anchor_day: string;
-  /** Empty for now. */
+  /** Empty: the subscription starts now. */
   readonly start_day: string;
   readonly end_day: string;
   readonly trial_days: string;
@@ -69,7 +69,7 @@ export type SubscriptionDraft = {
   readonly commitment_duration: DraftPeriod | '';
   readonly overage_factor: string;
   readonly enable_true_up: boolean;
-  /** By id of the price. */
+  /** Commitments by the id of the price. */
   readonly line_commitments: Readonly<Record<string, CommitmentDraft>>;
   readonly addons: readonly AddonDraft[];
   readonly phases: readonly PhaseDraft[];
@@ -128,24 +128,24 @@ function isRecurring({ billing_period }: DraftPrice): boolean {
   return billing_period !== 'ONETIME';
 }
 
-/** The draft with other prices. Terms of the prices that it had are dropped. */
-function forgetPrices(draft: SubscriptionDraft): SubscriptionDraft {
+/** Drops all terms of single prices, because the draft gets other prices. */
+function dropPriceTerms(draft: SubscriptionDraft): SubscriptionDraft {
   const phases = draft.phases.map((phase) => ({ ...phase, overrides: {} }));
   return { ...draft, overrides: {}, line_commitments: {}, phases };
 }
 
 export function chooseCurrency(draft: SubscriptionDraft, currency: string): SubscriptionDraft {
-  return currency === draft.currency ? draft : { ...forgetPrices(draft), currency };
+  return currency === draft.currency ? draft : { ...dropPriceTerms(draft), currency };
 }
 
-/** The draft with another plan. A currency that the plan does not have is replaced. */
+/** Changes the plan. A currency that the plan does not have is replaced. */
 function choosePlan(
   draft: SubscriptionDraft,
   plan: { readonly id: string; readonly prices: readonly DraftPrice[] },
 ): SubscriptionDraft {
   const currencies = listCurrencies(plan.prices);
   return {
-    ...forgetPrices(draft),
+    ...dropPriceTerms(draft),
     plan_id: plan.id,
     currency: currencies.includes(draft.currency) ? draft.currency : (currencies[0] ?? ''),
     billing_period: findPeriod(plan.prices),
@@ -158,17 +158,17 @@ export function followPlan(
   plan_id: string | undefined,
   plan: { readonly id: string; readonly prices: readonly DraftPrice[] | null } | undefined,
 ): SubscriptionDraft {
-  if (plan_id === undefined) return draft.plan_id === '' ? draft : { ...forgetPrices(draft), plan_id: '' };
+  if (plan_id === undefined) return draft.plan_id === '' ? draft : { ...dropPriceTerms(draft), plan_id: '' };
   if (plan?.id !== plan_id || draft.plan_id === plan_id) return draft;
   return choosePlan(draft, { id: plan_id, prices: plan.prices ?? [] });
 }
 
-/** Adds an open phase. Phases need a day on which the first of them begins. */
+/** Adds a phase without an end. Phases need a start day, which is `today` unless one is chosen. */
 export function addPhase(draft: SubscriptionDraft, today: string): SubscriptionDraft {
   return { ...draft, start_day: draft.start_day || today, phases: [...draft.phases, EMPTY_PHASE] };
 }
 
-/** Days on which the phases begin; empty where the phase before has no end yet. */
+/** Lists the days on which the phases begin; empty if the previous phase has no end yet. */
 export function listPhaseStarts({ start_day, phases }: Pick<SubscriptionDraft, 'start_day' | 'phases'>): string[] {
   return phases.map((_, at) => (at === 0 ? start_day : phases[at - 1]!.end_day));
 }

@@ -2,12 +2,12 @@
 import { Select, TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Choice } from '../../components/choice.tsx';
+import { findUnshownError } from '../../components/field-errors.ts';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Section, Sheet } from '../../components/page.tsx';
 import { TextButton } from '../../components/text-button.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { PlanPrice } from '../plans/plan-queries.ts';
-import { findUnshown } from './field-errors.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 import { PriceOverrides } from './price-overrides.tsx';
 import { CustomerSelect, PlanSelect } from './record-selects.tsx';
@@ -24,9 +24,9 @@ type FindError = (field: string) => string | undefined;
 export type DraftPartProps = {
   draft: SubscriptionDraft;
   prices: readonly PlanPrice[];
-  /** The message for a field of the request, or for one below it. */
+  /** Finds the message for a field of the request, or for a field below it. */
   findError: FindError;
-  /** The refusal of the creation, else of the preview. */
+  /** Error of the creation, or else of the preview. */
   error: Error | null;
   set: (change: Partial<SubscriptionDraft>) => void;
 };
@@ -132,7 +132,7 @@ export function TermsPart({ draft, prices, findError, set }: DraftPartProps): Re
 
 export function PricesPart({ draft, prices, error, set }: DraftPartProps): ReactNode {
   const texts = useTexts(NEW_TEXTS);
-  const rest = findUnshown(error, 'override_line_items', /^\[/);
+  const rest = findUnshownError(error, 'override_line_items', /^\[/);
   return (
     <Section title={texts.prices} hint={texts.pricesHint}>
       <PriceOverrides

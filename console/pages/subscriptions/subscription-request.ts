@@ -1,5 +1,6 @@
-/** The request that the form of a new subscription makes, and the term that it lacks before it can be sent. */
+/** The request of a draft of a new subscription, and the term that the draft still lacks. */
 import type { components } from '../../client/openapi.d.ts';
+import { toMidnight } from '../../components/range.ts';
 import { buildCharge, hasCharge } from '../plans/price-draft.ts';
 import {
   type AddonDraft,
@@ -11,13 +12,13 @@ import {
 
 export type CreateSubscriptionBody = components['schemas']['CreateSubscriptionRequest'];
 
-/** Why the request is not complete. */
+/** The term that an incomplete draft lacks. `record` is customer, plan or currency. */
 export type MissingTerm = 'record' | 'charge' | 'start' | 'phase_end' | 'addon' | 'payer' | 'sharing';
 
 export function findMissing(draft: SubscriptionDraft): MissingTerm | null {
   const { customer_id, plan_id, currency, phases, addons, payer } = draft;
   if (customer_id === '' || plan_id === '' || currency === '') return 'record';
-  if ([draft, ...phases].some(({ overrides }) => hasOpenCharge(overrides))) return 'charge';
+  if ([draft, ...phases].some(({ overrides }) => hasIncompleteCharge(overrides))) return 'charge';
   if (phases.length > 0 && draft.start_day === '') return 'start';
   if (phases.slice(0, -1).some(({ end_day }) => end_day === '')) return 'phase_end';
   if (addons.some(({ addon_id, quantity }) => addon_id === '' || quantity === '')) return 'addon';
@@ -25,11 +26,11 @@ export function findMissing(draft: SubscriptionDraft): MissingTerm | null {
   return payer === 'shared' && draft.sharing_external_ids.length === 0 ? 'sharing' : null;
 }
 
-function hasOpenCharge(overrides: PriceOverrideDrafts): boolean {
+function hasIncompleteCharge(overrides: PriceOverrideDrafts): boolean {
   return Object.values(overrides).some(({ charge }) => charge !== null && !hasCharge(charge));
 }
 
-/** Prices with other terms, in the order of the request. */
+/** Lists the ids of the prices with other terms, in the order of the request. */
 export function listOverridden(overrides: PriceOverrideDrafts): string[] {
   return Object.keys(overrides).filter((price_id) => {
     const { quantity, amount, charge } = overrides[price_id]!;
@@ -37,7 +38,7 @@ export function listOverridden(overrides: PriceOverrideDrafts): string[] {
   });
 }
 
-/** The request of a draft; null until it is complete. */
+/** Builds the request of a draft; null until the draft is complete. */
 export function buildRequest(draft: SubscriptionDraft): CreateSubscriptionBody | null {
   if (findMissing(draft) !== null) return null;
   const request = {
@@ -46,10 +47,10 @@ export function buildRequest(draft: SubscriptionDraft): CreateSubscriptionBody |
     currency: draft.currency,
     billing_period: draft.billing_period,
     billing_cycle: draft.billing_cycle,
-    ...listSet({
-      start_date: toMidnight(draft.start_day),
-      end_date: toMidnight(draft.end_day),
-      billing_anchor: draft.billing_cycle === 'anniversary' ? toMidnight(draft.anchor_day) : '',
+    ...pickSet({
+      start_date: toStart(draft.start_day),
+      end_date: toStart(draft.end_day),
+      billing_anchor: draft.billing_cycle === 'anniversary' ? toStart(draft.anchor_day) : '',
       auto_invoice_threshold: draft.auto_invoice_threshold,
       payment_terms: draft.payment_terms,
     }),
@@ -63,24 +64,24 @@ export function buildRequest(draft: SubscriptionDraft): CreateSubscriptionBody |
     ...buildPayer(draft),
     ...(draft.is_draft ? { subscription_status: 'draft' } : {}),
   };
-  // Bounds of tiers are texts, which the service reads exactly.
+  // The type wants numbers as bounds of tiers. The service also accepts decimal texts, which are exact.
   return request as CreateSubscriptionBody;
 }
 
-function toMidnight(day: string): string {
-  return day === '' ? '' : `${day}T00:00:00Z`;
+function toStart(day: string): string {
+  return day === '' ? '' : toMidnight(day);
 }
 
-/** The fields that have a value. */
-function listSet(fields: Readonly<Record<string, string>>): Record<string, string> {
+/** Picks the fields that have a value. */
+function pickSet(fields: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }
 
 function buildPriceTerms({ overrides, coupons }: Pick<SubscriptionDraft, 'overrides' | 'coupons'>) {
   const override_line_items = listOverridden(overrides).map((price_id) => {
     const { quantity, amount, charge } = overrides[price_id]!;
-    const charged = charge === null ? listSet({ amount }) : listCharge(buildCharge(charge));
-    return { price_id, ...listSet({ quantity }), ...charged };
+    const charged = charge === null ? pickSet({ amount }) : pickCharge(buildCharge(charge));
+    return { price_id, ...pickSet({ quantity }), ...charged };
   });
   return {
     ...(override_line_items.length === 0 ? {} : { override_line_items }),
@@ -88,15 +89,15 @@ function buildPriceTerms({ overrides, coupons }: Pick<SubscriptionDraft, 'overri
   };
 }
 
-/** A field without a value would be read as that of the plan. */
-function listCharge(charge: ReturnType<typeof buildCharge>) {
+/** Omits null fields, in place of which the service takes the terms of the plan. */
+function pickCharge(charge: ReturnType<typeof buildCharge>) {
   return Object.fromEntries(Object.entries(charge).filter(([, value]) => value !== null));
 }
 
 function buildPhases(draft: SubscriptionDraft) {
   const starts = listPhaseStarts(draft);
   return draft.phases.map((phase, at) => ({
-    ...listSet({ start_date: toMidnight(starts[at]!), end_date: toMidnight(phase.end_day) }),
+    ...pickSet({ start_date: toStart(starts[at]!), end_date: toStart(phase.end_day) }),
     ...buildPriceTerms(phase),
   }));
 }
@@ -111,7 +112,7 @@ function buildCommitments(draft: SubscriptionDraft) {
   return {
     ...(commitment_amount === ''
       ? {}
-      : { commitment_amount, enable_true_up, ...listSet({ commitment_duration, overage_factor }) }),
+      : { commitment_amount, enable_true_up, ...pickSet({ commitment_duration, overage_factor }) }),
     ...(lines.length === 0
       ? {}
       : {
@@ -124,7 +125,7 @@ function buildCommitments(draft: SubscriptionDraft) {
 
 function buildLineCommitment({ unit, value, overage_factor, enable_true_up }: CommitmentDraft) {
   const committed = unit === 'amount' ? { commitment_amount: value } : { commitment_quantity: value };
-  return { ...committed, enable_true_up, ...listSet({ overage_factor }) };
+  return { ...committed, enable_true_up, ...pickSet({ overage_factor }) };
 }
 
 function buildPayer({ payer, payer_external_id, sharing_external_ids }: SubscriptionDraft) {

@@ -13,7 +13,7 @@ import { computeChange, computeShare, formatPercent } from './usage-figures.ts';
 import type { MeterUsage, SplitRow, UsageSplit } from './usage-queries.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 
-/** Further values that are read at once. */
+/** Number of further values that one click adds. */
 const MORE_VALUES = 24;
 
 type SplitTableProps = {

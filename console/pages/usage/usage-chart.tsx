@@ -1,7 +1,7 @@
-/** The chart of the explorer: the largest groups and all others as one line, the period before, marks of price changes and corrections. */
+/** The chart of the usage explorer: the largest groups, one line of all others, the period before, and marks of price changes and corrections. */
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo } from 'react';
-import { type ChartSeries, SERIES_MAX } from '../../charts/series.ts';
+import type { ChartMark, ChartSeries } from '../../charts/series.ts';
 import { TimeSeries } from '../../charts/time-series.tsx';
 import { usePages } from '../../client/pages.ts';
 import { Choice } from '../../components/choice.tsx';
@@ -11,21 +11,12 @@ import { Loading } from '../../components/states.tsx';
 import { findLocale, formatCount } from '../../figures/format.ts';
 import { Money } from '../../figures/money.tsx';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
-import { compareDecimals } from '../invoices/decimals.ts';
 import type { PlanPrice } from '../plans/plan-queries.ts';
 import styles from './usage.module.css';
 import type { UsageMeter } from './usage-controls.tsx';
-import {
-  addParts,
-  fillWindows,
-  isAdditive,
-  isAllZero,
-  listCorrectionMarks,
-  listPriceChanges,
-  moveWindows,
-  subtractParts,
-} from './usage-figures.ts';
+import { listCorrectionMarks, listPriceChanges, moveWindows } from './usage-figures.ts';
 import { type Analytics, buildCorrectedQuery, type MeterUsage, type UsageSplit } from './usage-queries.ts';
+import { buildCostSeries, buildUsageSeries, countUndrawn, countUndrawnCosts, fillUsage } from './usage-series.ts';
 import { USAGE_TEXTS } from './usage-texts.ts';
 import type { UsageWindowSize } from './usage-window.ts';
 
@@ -65,56 +56,18 @@ export function UsageChart(props: UsageChartProps): ReactNode {
   } = props;
   const texts = useTexts(USAGE_TEXTS);
   const language = useLanguage();
-  const prices = usePages('/prices', {
-    query: { meter_ids: meter.id, entity_type: 'PLAN', expand: 'plan' } as never,
-  });
-  const corrected = useQuery({
-    ...buildCorrectedQuery({
-      event_name: meter.event_name,
-      range,
-      ...(external_customer_id === undefined ? {} : { external_customer_id }),
-    }),
-    // Without the permission for events there are no marks, and the chart stands.
-    retry: false,
-  });
-  const marks = useMemo(
-    () => [
-      ...listPriceChanges(
-        (prices.rows as unknown as PlanPrice[]).map(({ entity_id, start_date, end_date, plan }) => ({
-          entity_id: entity_id ?? null,
-          start_date: start_date ?? null,
-          end_date: end_date ?? null,
-          plan_name: plan?.name ?? null,
-        })),
-        range,
-        texts.priceChange,
-      ),
-      ...listCorrectionMarks(corrected.data?.items ?? [], { range, window, label: texts.correctedEvents }),
-    ],
-    [prices.rows, corrected.data, range, window, texts],
-  );
+  const marks = useMarks({ meter, external_customer_id, range, window });
   const series = useMemo((): ChartSeries[] => {
+    const terms = { window, now_ms, other: texts.other };
+    if (cost) return buildCostSeries(cost, { ...terms, range });
     const aggregation = meter.aggregation.type;
-    const fill = (data: MeterUsage | undefined, of: DayRange) =>
-      fillWindows((data?.results ?? []).map(toPoint), { range: of, window, aggregation, now_ms });
-    if (cost) return buildCostSeries(cost, { range, window, now_ms, other: texts.other });
-    const whole = fill(usage, range);
-    // Without a value the whole has one line.
-    const drawn = listLargest(split).slice(0, SERIES_MAX);
-    const parts: ChartSeries[] =
-      drawn.length === 0
-        ? [{ key: meter.id, label: meter.name, points: whole }]
-        : drawn.map((row) => ({ key: row.value, label: row.value, points: fill(row.usage, range) }));
-    if (drawn.length > 0 && isAdditive(aggregation)) {
-      const points = subtractParts(
-        whole,
-        parts.map((part) => part.points),
-      );
-      if (!isAllZero(points)) parts.push({ key: OTHER, label: texts.other, points, isOther: true });
-    }
+    const parts = buildUsageSeries(usage, { ...terms, range, split, meter, aggregation });
     if (!before) return parts;
-    const points = moveWindows(fill(before, beforeRange), beforeRange, range, window);
-    return [...parts, { key: 'before', label: beforeName, points, isBefore: true }];
+    const points = fillUsage(before, { ...terms, range: beforeRange, aggregation });
+    return [
+      ...parts,
+      { key: 'before', label: beforeName, points: moveWindows(points, beforeRange, range, window), isBefore: true },
+    ];
   }, [usage, before, beforeRange, beforeName, split, cost, range, window, meter, now_ms, texts]);
   const undrawn = cost ? countUndrawnCosts(cost) : countUndrawn(split, meter.aggregation.type);
   const showAt = (at: string) => formatWindow(language, at, window);
@@ -157,54 +110,39 @@ export function UsageChart(props: UsageChartProps): ReactNode {
   );
 }
 
-/** The key of the line of all others; no customer or property has it, because theirs are not empty. */
-const OTHER = '';
+type MarksInput = Pick<UsageChartProps, 'meter' | 'external_customer_id' | 'range' | 'window'>;
 
-function listLargest(split: UsageSplit | null) {
-  return (split?.rows ?? [])
-    .filter((row) => row.usage !== undefined)
-    .toSorted((left, right) => compareDecimals(right.usage!.value, left.usage!.value));
-}
-
-/** Values of a split that have neither a line of their own nor a part in the line of all others. */
-function countUndrawn(split: UsageSplit | null, aggregation: string): number {
-  if (split === null || isAdditive(aggregation)) return 0;
-  return Math.max(0, split.rows.length + split.left_out - SERIES_MAX);
-}
-
-function listCharged({ items }: Analytics) {
-  return items.filter(({ sub_line_item_id }) => sub_line_item_id !== null);
-}
-
-/** Amounts of several currencies do not add up. */
-function hasOneCurrency(cost: Analytics): boolean {
-  return new Set(listCharged(cost).map(({ currency }) => currency)).size === 1;
-}
-
-function countUndrawnCosts(cost: Analytics): number {
-  return hasOneCurrency(cost) ? 0 : Math.max(0, listCharged(cost).length - SERIES_MAX);
-}
-
-type CostTerms = { range: DayRange; window: UsageWindowSize; now_ms: number; other: string };
-
-/** The cost of each line item; of more than there are colours the last line is the sum of the rest. */
-function buildCostSeries(cost: Analytics, { other, ...terms }: CostTerms): ChartSeries[] {
-  const all = listCharged(cost).map((item) => ({
-    key: item.sub_line_item_id ?? item.meter_id,
-    label: [item.plan?.name ?? item.name, item.currency?.toUpperCase()].filter(Boolean).join(', '),
-    points: fillWindows(
-      (item.points ?? []).map(({ timestamp, cost: amount }) => ({ at: timestamp, value: amount ?? '0' })),
-      { ...terms, aggregation: 'SUM' },
-    ),
-  }));
-  const drawn = all.slice(0, SERIES_MAX);
-  if (all.length <= SERIES_MAX || !hasOneCurrency(cost)) return drawn;
-  const points = addParts(all.slice(SERIES_MAX).map((each) => each.points));
-  return [...drawn, { key: OTHER, label: other, points, isOther: true }];
-}
-
-function toPoint({ window_size, value }: { window_size: string; value: string }) {
-  return { at: window_size, value };
+/** Reads the marks of the range: price changes of the meter and corrected events. */
+function useMarks({ meter, external_customer_id, range, window }: MarksInput): ChartMark[] {
+  const texts = useTexts(USAGE_TEXTS);
+  const prices = usePages('/prices', {
+    query: { meter_ids: meter.id, entity_type: 'PLAN', expand: 'plan' } as never,
+  });
+  const corrected = useQuery({
+    ...buildCorrectedQuery({
+      event_name: meter.event_name,
+      range,
+      ...(external_customer_id === undefined ? {} : { external_customer_id }),
+    }),
+    // Without the permission to read events the chart has no marks.
+    retry: false,
+  });
+  return useMemo(
+    () => [
+      ...listPriceChanges(
+        (prices.rows as unknown as PlanPrice[]).map(({ entity_id, start_date, end_date, plan }) => ({
+          entity_id: entity_id ?? null,
+          start_date: start_date ?? null,
+          end_date: end_date ?? null,
+          plan_name: plan?.name ?? null,
+        })),
+        range,
+        texts.priceChange,
+      ),
+      ...listCorrectionMarks(corrected.data?.items ?? [], { range, window, label: texts.correctedEvents }),
+    ],
+    [prices.rows, corrected.data, range, window, texts],
+  );
 }
 
 function formatWindow(language: 'en' | 'de', at: string, window: UsageWindowSize): string {

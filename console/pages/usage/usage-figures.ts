@@ -1,7 +1,7 @@
-/** Windows, shares and marks of the usage explorer. Usage and cost come from the API; the line of all other groups is what they leave. */
+/** Windows, shares and marks of the usage explorer. Usage and cost come from the API; only the line of all other groups is computed here. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
 import { type ChartMark, type ChartPoint, toPlace } from '../../charts/series.ts';
-import { countDays, type DayRange } from '../../components/range.ts';
+import { countDays, type DayRange, toDay } from '../../components/range.ts';
 import { findLocale } from '../../figures/format.ts';
 import type { Language } from '../../texts/texts.ts';
 import type { UsageWindowSize } from './usage-window.ts';
@@ -12,7 +12,7 @@ const HOUR_DAYS_MAX = 31;
 /** Aggregations whose usage is zero in a window without events. Of the others it is not known. */
 const EMPTY_IS_ZERO = new Set(['COUNT', 'SUM', 'COUNT_UNIQUE', 'SUM_WITH_MULTIPLIER']);
 
-/** Aggregations whose values of a split add up to the whole, so that a share and a line of all others have a meaning. */
+/** Aggregations whose groups add up to the whole. Only these have shares and a line of all other groups. */
 const ADDITIVE = new Set(['COUNT', 'SUM', 'SUM_WITH_MULTIPLIER']);
 
 export function isAdditive(aggregation: string): boolean {
@@ -62,7 +62,7 @@ export function moveWindows(
   });
 }
 
-/** The whole minus its shown parts, window by window. */
+/** Subtracts the parts from the whole, window by window. */
 export function subtractParts(whole: readonly ChartPoint[], parts: readonly (readonly ChartPoint[])[]): ChartPoint[] {
   const values = parts.map((points) => new Map(points.map(({ at, value }) => [at, value])));
   return whole.map(({ at, value }) => ({
@@ -71,7 +71,7 @@ export function subtractParts(whole: readonly ChartPoint[], parts: readonly (rea
   }));
 }
 
-/** The sum of parts, window by window. */
+/** Adds the parts, window by window. */
 export function addParts(parts: readonly (readonly ChartPoint[])[]): ChartPoint[] {
   const sums = new Map<string, Decimal>();
   for (const { at, value } of parts.flat()) sums.set(at, (sums.get(at) ?? new Decimal(0)).plus(value));
@@ -168,7 +168,7 @@ export function listPriceChanges(
 
 type MarkedCorrection = { readonly timestamp: string | null };
 
-/** A mark for each window of the range with corrected events, at its start. */
+/** Lists one mark for each window of the range with corrected events, at the start of the window. */
 export function listCorrectionMarks(
   corrections: readonly MarkedCorrection[],
   { range, window, label }: { range: DayRange; window: UsageWindowSize; label: (count: number) => string },
@@ -176,9 +176,10 @@ export function listCorrectionMarks(
   const [start_ms, end_ms] = [new Date(range.from).getTime(), new Date(range.to).getTime()];
   const counts = new Map<number, number>();
   for (const { timestamp } of corrections) {
-    const at_ms = timestamp === null ? Number.NaN : new Date(timestamp).getTime();
-    if (!(at_ms >= start_ms && at_ms < end_ms)) continue;
-    const window_ms = findWindow(at_ms, window);
+    if (timestamp === null) continue;
+    const at_ms = new Date(timestamp).getTime();
+    if (at_ms < start_ms || at_ms >= end_ms) continue;
+    const window_ms = findWindowStart(at_ms, window);
     counts.set(window_ms, (counts.get(window_ms) ?? 0) + 1);
   }
   return [...counts]
@@ -186,8 +187,8 @@ export function listCorrectionMarks(
     .map(([at_ms, count]) => ({ at: new Date(at_ms).toISOString(), label: label(count) }));
 }
 
-/** Start of the window of an instant. */
-function findWindow(at_ms: number, window: UsageWindowSize): number {
-  if (window !== 'HOUR') return startOfWindow(new Date(at_ms).toISOString().slice(0, 10), window);
+/** Start of the window that contains the instant. */
+function findWindowStart(at_ms: number, window: UsageWindowSize): number {
+  if (window !== 'HOUR') return startOfWindow(toDay(at_ms), window);
   return at_ms - (at_ms % HOUR_MS);
 }

@@ -5,7 +5,7 @@ import { type DayRange, toInstants } from '../../components/range.ts';
 import { listValues } from './usage-figures.ts';
 import type { UsageWindowSize } from './usage-window.ts';
 
-/** Values of a split that are read first, each by a query of its own. */
+/** Number of values of a split that are read at first, each by its own query. */
 const VALUES_MAX = 12;
 
 export type MeterUsage = Awaited<ReturnType<typeof askUsage>>;
@@ -83,7 +83,7 @@ type SplitInput = {
   query: UsageQuery;
   split: string | undefined;
   before: DayRange | null;
-  /** Values to read. */
+  /** Number of values to read. */
   values_max: number | undefined;
 };
 
@@ -131,10 +131,10 @@ function readValue(properties: Record<string, unknown> | null, property: string)
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
 }
 
-/** Corrections that the chart reads, the newest ones. */
+/** Number of corrections that the chart reads, newest first. */
 const CORRECTIONS_MAX = 1_000;
 
-/** Corrections of events with the name of a meter. A correction of an event in the range was requested after its beginning. */
+/** Reads the corrections of events with a name. Corrections before the start of the range are omitted: an event is corrected after it was sent. */
 export function buildCorrectedQuery({ event_name, external_customer_id, range }: CorrectedQuery) {
   const query = {
     event_name,

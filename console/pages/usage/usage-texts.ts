@@ -108,9 +108,9 @@ export const USAGE_TEXTS = defineTexts(
       showMore: (count) => `${count} weitere zeigen`,
       other: 'Übrige',
       notDrawn: (count) =>
-        `Nicht gezeichnet: ${count} kleinere Werte, deren Summe nichts bedeutet. Die Tabelle hat sie alle.`,
+        `Nicht gezeichnet: ${count} kleinere Werte, deren Summe nichts bedeutet. Die Tabelle zeigt sie alle.`,
       costNotDrawn: (count) =>
-        `Nicht gezeichnet: ${count} Positionen in mehreren Währungen. Der Faden der Kosten hat sie alle.`,
+        `Nicht gezeichnet: ${count} Positionen in mehreren Währungen. Die Herleitung der Kosten zeigt sie alle.`,
       csv: 'CSV',
       csvTitle: 'Alle Kunden des Zählers in diesem Zeitraum, aus dem Export der API',
       asOf: 'Stand',

@@ -54,7 +54,7 @@ export function countDaysLeft(expiry_date: string | null | undefined, now_ms: nu
   return expiry_date ? Math.ceil((new Date(expiry_date).getTime() - now_ms) / DAY_MS) : null;
 }
 
-/** Reasons whose description the service writes: it repeats the reason, in English. */
+/** Reasons for which the service writes the description. It only repeats the reason, in English. */
 const SERVICE_REASONS: ReadonlySet<string> = new Set([
   'CREDIT_EXPIRED',
   'INVOICE_PAYMENT',
@@ -62,7 +62,7 @@ const SERVICE_REASONS: ReadonlySet<string> = new Set([
   'WALLET_TERMINATION',
 ]);
 
-/** The description that a person wrote; null if there is none. */
+/** The description that a user wrote; null if there is none. */
 export function findOwnDescription({
   transaction_reason,
   description,

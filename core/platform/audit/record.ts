@@ -21,7 +21,7 @@ export const AuditEntry = z.object({
   action: z.enum(AUDIT_ACTIONS).meta({ description: 'Kind of the change.' }),
   user_id: z
     .string()
-    .meta({ description: 'User or service account that made the change; `system` for jobs of the clock.' }),
+    .meta({ description: 'User or service account that made the change; `system` for scheduled jobs.' }),
   secret_id: z.string().nullable().meta({ description: 'Id of the API key that was used; null if there was none.' }),
   request_id: z.string().nullable().meta({ description: 'X-Request-ID of the request; null if there was none.' }),
   before: state.meta({ description: 'Record before the change; null if it was created.' }),

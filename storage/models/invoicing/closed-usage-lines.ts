@@ -15,12 +15,12 @@ export type ClosedUsageLine = {
   readonly finalized_at: string;
 };
 
-/** Parts of `computed_from` that describe only the pricing; they are most of its size. */
-const NOT_COUNTED = ['price', 'breakdown', 'buckets', 'allowances'];
+/** Keys of `computed_from` that concern only pricing. They are most of its size, so that they are not read. */
+const PRICING_KEYS = ['price', 'breakdown', 'buckets', 'allowances'];
 
 /**
- * Lists the usage charges of invoices that became final since an instant, the latest first. Corrections are no charges of their own. Lines of
- * invoices before the end of a period are left out, because their period is still open.
+ * Lists the usage lines of invoices that became final since an instant, latest first. Corrections of lines are left out, and lines of threshold
+ * invoices, because their period is not over.
  */
 export async function listClosedUsageLines(
   database: Database,
@@ -47,10 +47,10 @@ export async function listClosedUsageLines(
     .limit(limit)
     .select('l.id', 'l.invoice_id', 'l.subscription_id', 'l.period_start', 'l.period_end')
     .select('i.invoice_number', 'i.finalized_at')
-    .select(database.raw('l.computed_from - ?::text[] as computed_from', [NOT_COUNTED]));
+    .select(database.raw('l.computed_from - ?::text[] as computed_from', [PRICING_KEYS]));
 }
 
-/** A draft includes its late events, a void invoice charges nothing, and a skipped one is not final. */
+/** Other states have no late events: a draft includes them, a void or skipped invoice charges nothing. */
 const FINAL: InvoiceStatus = 'FINALIZED';
 
 export type CountingLine = Omit<ClosedUsageLine, 'finalized_at'> & {
@@ -59,7 +59,7 @@ export type CountingLine = Omit<ClosedUsageLine, 'finalized_at'> & {
   readonly invoice_status: InvoiceStatus;
 };
 
-/** Lists the charges and their corrections on invoices that are not void, oldest first. */
+/** Lists the lines and their corrections on invoices that are not void, oldest first. */
 export async function listChargeLines(
   database: Database,
   { tenant_id, environment_id }: Scope,
@@ -83,6 +83,6 @@ export async function listChargeLines(
       database.raw(`case when l.id = any(?) then l.id else l.parent_line_item_id end as charge_id`, [
         charge_ids as never,
       ]),
-      database.raw(`coalesce(l.computed_from, '{}') - ?::text[] as computed_from`, [NOT_COUNTED]),
+      database.raw(`coalesce(l.computed_from, '{}') - ?::text[] as computed_from`, [PRICING_KEYS]),
     );
 }

@@ -1,2 +1,2 @@
-/** SQL condition of an invoice that still has to be paid: final, not archived, with an amount left. It is overdue after its `due_date`. */
+/** SQL condition of an invoice with an unpaid amount: final, not archived. */
 export const UNPAID_INVOICE = `invoice_status = 'FINALIZED' and status = 'published' and amount_remaining > 0`;

@@ -1,6 +1,6 @@
 /**
- * Every page and open sheet of the console for people whose roles allow less: a reader sees all of it and is told why nothing can be
- * changed; a person without a role sees one page that says so.
+ * Every page and open sheet of the console for users whose roles allow less. A reader sees all of them, with the reasons that block changes. A
+ * user without a role sees one page with that reason.
  */
 import { expect } from 'chai';
 import type { Locator, Page } from 'playwright-core';
@@ -14,13 +14,16 @@ import {
 } from '../../support/console.ts';
 import { listPages } from '../../support/console-pages.ts';
 import { PLACEHOLDERS, type SeededRecords, seedRecords } from '../../support/console-records.ts';
+import { until } from '../../support/until.ts';
 
 /** Reasons that name the role. */
 const REASON = /^(Your role may not|Only a super admin)/;
 /** Buttons that open something to read, or a form whose own action is blocked. */
 const OPENS = new Set(['Choose a picture…', 'New customer…', 'Show preview PDF']);
-/** A person may always change the own name and password. */
+/** Users may always change their own name and password. */
 const OWN_PAGE = '/settings?tab=account';
+/** Time in which a tooltip appears. */
+const REASON_MS = 2_000;
 const ACTION = 'main button, [role=dialog] button';
 
 describe('a person whose role', function () {
@@ -46,7 +49,7 @@ describe('a person whose role', function () {
   };
 
   describe('may read', () => {
-    // The titles of the tests are known before the records are.
+    // The titles of the tests exist before the records.
     listPages(PLACEHOLDERS).forEach((path, at) => {
       test(`finds each change of ${path} blocked, with the reason`, async () => {
         const page = await open(at);
@@ -99,7 +102,7 @@ describe('a person whose role', function () {
     // The pages have one state, so each area is opened once.
     const areas = [...new Set(listPages(PLACEHOLDERS).map((path) => path.split('?')[0]!))];
     for (const area of areas)
-      test(`is told so at ${area}`, async () => {
+      test(`reads that at ${area}`, async () => {
         const path = listPages(records)[listPages(PLACEHOLDERS).findIndex((one) => one.split('?')[0] === area)]!;
         const { page } = await app.open(path, { environment_id: records.environment_id, session: nobody });
         await page.getByRole('heading', { level: 1, name: 'Your role may not see this' }).waitFor();
@@ -153,13 +156,22 @@ async function findWrongReasons(page: Page): Promise<string[]> {
   const wrong: string[] = [];
   for (const button of await page.locator(ACTION).and(page.locator('[aria-disabled=true]')).all()) {
     if (!(await button.isVisible())) continue;
-    await button.focus();
-    const tooltip = page.getByRole('tooltip');
-    await tooltip.waitFor();
-    const reason = (await tooltip.innerText()).trim();
+    const reason = await readReason(page, button);
     if (!REASON.test(reason)) wrong.push(`${await button.innerText()}: ${reason}`);
-    await button.blur();
-    await tooltip.waitFor({ state: 'detached' });
   }
   return wrong;
+}
+
+/** The reason of a blocked action. A side sheet that opens meanwhile takes the focus, which is then given again. */
+async function readReason(page: Page, button: Locator): Promise<string> {
+  const tooltip = page.getByRole('tooltip');
+  let reason: string | null = null;
+  await until('the reason is shown', async () => {
+    await button.focus();
+    reason = await tooltip.innerText({ timeout: REASON_MS }).catch(() => null);
+    return reason !== null;
+  });
+  await button.blur();
+  await tooltip.waitFor({ state: 'detached' });
+  return (reason ?? '').trim();
 }

@@ -69,7 +69,7 @@ describe('every page of the console', function () {
   });
 });
 
-/** The reader's own colours paint neither backgrounds nor shadows. */
+/** Forced colours paint neither backgrounds nor shadows. */
 describe('the console in forced colours', function () {
   this.timeout(240_000);
   let app: ConsoleApp;
@@ -150,7 +150,7 @@ type ElementStyle = Record<
 >;
 type StyleWindow = { getComputedStyle: (element: StyledElement) => ElementStyle };
 
-/** Colours of an element as they are painted: its ground is that of the first ancestor which has one. */
+/** Painted colours of an element. Its background is that of the first ancestor with one. */
 function readStyle(locator: Locator): Promise<ShownStyle> {
   return locator.evaluate<ShownStyle, StyledElement>((element) => {
     const { getComputedStyle } = globalThis as unknown as StyleWindow;
