@@ -13,7 +13,6 @@ import {
   type LateCandidate,
   listLateCandidates,
 } from '../../../storage/events/late-events.ts';
-import type { RawEvent } from '../../../storage/events/raw-events.ts';
 import { comparePlaces, type ReceiptPlace } from '../../../storage/events/uncounted-events.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import {
