@@ -30,6 +30,8 @@ const WALKS: Record<string, string> = {
   is_enabled: 'yes or no',
   addon_type: 'one of two',
   task_type: 'one of two',
+  '/events/corrections action': 'one of two',
+  '/events/corrections state': 'one of three',
   '/tasks/scheduled entity_type': 'one of five, of a few scheduled tasks',
   interval: 'one of four, of a few scheduled tasks',
   enabled: 'yes or no',
@@ -41,6 +43,7 @@ const FEW = 200;
 /** What is in an environment, with what a tenant begins with. */
 const OWN = MANY + 10;
 
+/** By the name of a condition, or by the path of one list and the name. */
 const VALUES: Record<string, unknown> = {
   priority: '1',
   active_at: '2025-02-01T00:00:00Z',
@@ -63,6 +66,8 @@ const VALUES: Record<string, unknown> = {
   billing_period: 'ANNUAL',
   endpoint_status: 'disabled',
   action: 'deleted',
+  '/events/corrections action': 'void',
+  '/events/corrections event_name': 'event_7',
   name_contains: 'Name 1007',
   addon_type: 'multiple_instance',
   workflow_status: 'Failed',
@@ -314,7 +319,10 @@ const isText = (value: unknown): value is string =>
 function valueOf(route: Route, name: string, record: Record_): unknown {
   const single = name.replace(/ies$/, 'y').replace(/s$/, '');
   const own = [name, single, ...(/_ids?$/.test(name) ? ['id'] : [])].map((key) => record[key]);
-  const value = VALUES[name] ?? own.find((one) => one !== undefined && one !== null && one !== '');
+  const value =
+    VALUES[`${route.path} ${name}`] ??
+    VALUES[name] ??
+    own.find((one) => one !== undefined && one !== null && one !== '');
   const flag = shapeOf(route)[name]!.safeParse(true).success;
   expect(value !== undefined || flag, `a value for ${name} of ${route.path}`).to.equal(true);
   return value ?? true;

@@ -453,6 +453,15 @@ const SEEDS: Record<string, Record<string, string>> = {
     attempted_at: MADE_AT,
     duration_ms: '10',
   },
+  event_corrections: {
+    event_id: `'event_' || i % 5000`,
+    action: rarely('void', 'replace'),
+    replacement: `case when i % 100 <> 7 then '{}' end`,
+    reason: `'wrong amount'`,
+    requested_by: one('user', 50),
+    requested_at: MADE_AT,
+    state: rarely('requested', 'applied'),
+  },
   audit_entries: {
     id: nth('audit', 'i'),
     entity_type: rarely('plan', 'invoice'),

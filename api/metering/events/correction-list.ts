@@ -90,12 +90,17 @@ export const correctionListRoutes: Route[] = [
         const ids = await listCorrectionIds(services.clickhouse, scope, { event_name, external_customer_id });
         void wanted.whereRaw('id = any(?::bigint[])', [ids]);
       }
-      // Ids increase with each request; a later correction of an event takes precedence.
-      const page = await loadPage(wanted, { ...place, order: [{ field: 'id', direction: 'desc' }] });
+      const page = await loadPage(wanted, { ...place, order: NEWEST_REQUEST_FIRST });
       return { ...page, items: await showCorrections(page.items, context) };
     },
   }),
 ];
+
+/** Not by the id alone: Postgres would then walk the corrections of all tenants in its order. */
+const NEWEST_REQUEST_FIRST = [
+  { field: 'requested_at', direction: 'desc' },
+  { field: 'id', direction: 'desc' },
+] as const;
 
 async function showCorrections(corrections: readonly EventCorrectionModel[], { scope, services, principal }: Context) {
   const authors = corrections.map(({ requested_by }) => requested_by);
