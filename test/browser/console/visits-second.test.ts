@@ -1,0 +1,4 @@
+/** Visits every third page of the console, beginning with the second one (test/support/console-visits.ts). */
+import { declareVisits } from '../../support/console-visits.ts';
+
+declareVisits(1);
