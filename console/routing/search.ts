@@ -17,11 +17,10 @@ export function readOneOf<Value extends string>(
   return values.find((value) => value === text);
 }
 
-/** Reads a whole number above 0. */
 /** A larger number, such as one of a link by somebody else, could make the page read without end. */
 const COUNT_MAX = 600;
 
-/** Reads a number of rows. */
+/** Reads a number of rows: a whole number above 0, at most COUNT_MAX. */
 export function readCount(input: SearchInput, key: string): number | undefined {
   const text = readText(input, key);
   return text !== undefined && /^[1-9]\d{0,5}$/.test(text) ? Math.min(Number(text), COUNT_MAX) : undefined;

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { timestampText } from '../foundation/record.ts';
+import { LINE_KINDS } from './line-kinds.ts';
 
 /** Customers whose events a usage line counted, their intervals if these are not the whole window, and the timezone. */
 export const CountedScope = z.object({
@@ -58,17 +59,6 @@ const UsageLineChain = z.object({
       'Cost of the lines up to and including this one. The amount is the difference of both costs, each rounded.',
   }),
 });
-
-/** Kinds of lines that are not the regular charge of their period. The `reason` of such a line is its human-readable text. */
-const LINE_KINDS = [
-  'overage',
-  'true_up',
-  'unused_time',
-  'resumed',
-  'late_events',
-  'corrected_events',
-  'threshold_surplus',
-] as const;
 
 /**
  * Inputs of a line's amount (docs/rules/invoices.md, "What a line was computed from"). Decimals are text. A fixed line

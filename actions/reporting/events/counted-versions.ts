@@ -2,7 +2,7 @@
  * The contents that an event had, each with the position in the log from which on it counts, and whether a usage line counted the event. The
  * last content before the positions up to which a line counted decides, as in the proof of the line.
  */
-import { type Microseconds } from '../../../core/foundation/time/instant.ts';
+import type { Microseconds } from '../../../core/foundation/time/instant.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import type { ComputedFrom } from '../../../core/rating/computed-from.ts';
 import { hasCounted, type ReceivedPosition } from '../../../core/rating/counted-until.ts';

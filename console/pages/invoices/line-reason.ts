@@ -1,4 +1,5 @@
 /** The reason of an invoice line that is not the regular charge of its period, formatted from its fields. */
+import { LINE_KINDS } from '../../../core/rating/line-kinds.ts';
 import { formatMoney } from '../../figures/format.ts';
 import { defineTexts, type Language } from '../../texts/texts.ts';
 
@@ -37,16 +38,6 @@ export const REASON_TEXTS = defineTexts(
   },
 );
 
-const KINDS = [
-  'overage',
-  'true_up',
-  'unused_time',
-  'resumed',
-  'late_events',
-  'corrected_events',
-  'threshold_surplus',
-] as const;
-
 /** The reason of a line; null for the regular charge of its period. */
 export function formatLineReason(
   fields: ReasonFields | null | undefined,
@@ -57,7 +48,7 @@ export function formatLineReason(
   const texts = REASON_TEXTS[language];
   const { less, of_term } = fields;
   const money = (amount: string) => formatMoney(language, amount, currency);
-  const kind = KINDS.find((each) => each === fields.kind);
+  const kind = LINE_KINDS.find((each) => each === fields.kind);
   const parts = [
     ...(kind ? [texts[kind]] : []),
     ...(kind === 'true_up' && of_term ? [texts.of_term(money(of_term.used), money(of_term.committed))] : []),

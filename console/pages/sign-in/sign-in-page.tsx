@@ -8,9 +8,8 @@ import { createSession } from '../../client/session.ts';
 import { findFieldError } from '../../components/field-errors.ts';
 import { FormFoot, useDeed } from '../../components/form.tsx';
 import { TextButton } from '../../components/text-button.tsx';
-import { Mark } from '../../shell/mark.tsx';
+import { LonePage } from '../../shell/lone-page.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
-import styles from './sign-in.module.css';
 
 export function SignInPage(): ReactNode {
   const texts = useTexts(TEXTS);
@@ -40,56 +39,51 @@ export function SignInPage(): ReactNode {
     signIn.mutate(undefined);
   };
   return (
-    <main className={styles.page}>
-      <form className={styles.card} onSubmit={submit}>
-        <div className={styles.brand}>
-          <Mark /> Farthing
-        </div>
-        <h1>{isNew ? texts.signUp : texts.signIn}</h1>
-        {wasRefused && (
-          <p role="alert" className="muted">
-            {texts.linkRefused}
-          </p>
-        )}
-        {isNew && (
-          <TextInput
-            label={texts.company}
-            value={company}
-            required
-            autoComplete="organization"
-            error={findFieldError(signIn, 'tenant_name')}
-            onChange={({ currentTarget }) => setCompany(currentTarget.value)}
-          />
-        )}
+    <LonePage onSubmit={submit}>
+      <h1>{isNew ? texts.signUp : texts.signIn}</h1>
+      {wasRefused && (
+        <p role="alert" className="muted">
+          {texts.linkRefused}
+        </p>
+      )}
+      {isNew && (
         <TextInput
-          label={texts.email}
-          type="email"
-          value={email}
+          label={texts.company}
+          value={company}
           required
-          autoComplete="username"
-          error={findFieldError(signIn, 'email')}
-          onChange={({ currentTarget }) => setEmail(currentTarget.value)}
+          autoComplete="organization"
+          error={findFieldError(signIn, 'tenant_name')}
+          onChange={({ currentTarget }) => setCompany(currentTarget.value)}
         />
-        <PasswordInput
-          label={texts.password}
-          value={password}
-          required
-          autoComplete={isNew ? 'new-password' : 'current-password'}
-          error={findFieldError(signIn, 'password')}
-          onChange={({ currentTarget }) => setPassword(currentTarget.value)}
-          visibilityToggleButtonProps={{ 'aria-label': texts.showPassword }}
-        />
-        <FormFoot
-          needs={null}
-          deed={signIn}
-          fields={['tenant_name', 'email', 'password']}
-          action={isNew ? texts.create : texts.signIn}
-        />
-        {options.data?.sign_up_open && (
-          <TextButton onClick={() => setNew(!isNew)}>{isNew ? texts.haveAccount : texts.noAccount}</TextButton>
-        )}
-      </form>
-    </main>
+      )}
+      <TextInput
+        label={texts.email}
+        type="email"
+        value={email}
+        required
+        autoComplete="username"
+        error={findFieldError(signIn, 'email')}
+        onChange={({ currentTarget }) => setEmail(currentTarget.value)}
+      />
+      <PasswordInput
+        label={texts.password}
+        value={password}
+        required
+        autoComplete={isNew ? 'new-password' : 'current-password'}
+        error={findFieldError(signIn, 'password')}
+        onChange={({ currentTarget }) => setPassword(currentTarget.value)}
+        visibilityToggleButtonProps={{ 'aria-label': texts.showPassword }}
+      />
+      <FormFoot
+        needs={null}
+        deed={signIn}
+        fields={['tenant_name', 'email', 'password']}
+        action={isNew ? texts.create : texts.signIn}
+      />
+      {options.data?.sign_up_open && (
+        <TextButton onClick={() => setNew(!isNew)}>{isNew ? texts.haveAccount : texts.noAccount}</TextButton>
+      )}
+    </LonePage>
   );
 }
 
