@@ -23,6 +23,7 @@ export function CustomerPicker(props: CustomerPickerProps): ReactNode {
   const { external_id, onCustomer, className, label, error } = props;
   const texts = useTexts(TEXTS);
   const [text, setText] = useState('');
+  const [isUsed, setUsed] = useState(false);
   const [name] = useDebouncedValue(text.trim(), TYPING_MS);
   const chosen = useCustomer(external_id);
   const chosenName = chosen?.name || external_id;
@@ -33,7 +34,10 @@ export function CustomerPicker(props: CustomerPickerProps): ReactNode {
       ? [{ field: 'name', operator: 'contains' as const, data_type: 'string' as const, value: { string: name } }]
       : [],
   };
-  const found = useQuery(postQuery('/customers/search', body, () => api.POST('/customers/search', { body })));
+  const found = useQuery({
+    ...postQuery('/customers/search', body, () => api.POST('/customers/search', { body })),
+    enabled: isUsed,
+  });
   const options = new Map((found.data?.items ?? []).map((each) => [each.external_id, each.name || each.external_id]));
   if (external_id !== undefined) options.set(external_id, chosenName ?? external_id);
   if (isTyped && found.data?.items.length === 0) options.set(name, texts.externalId(name));
@@ -47,6 +51,7 @@ export function CustomerPicker(props: CustomerPickerProps): ReactNode {
       value={external_id ?? null}
       data={[...options].map(([value, label]) => ({ value, label }))}
       filter={({ options: all }) => all}
+      onFocus={() => setUsed(true)}
       onSearchChange={setText}
       onChange={(value) => onCustomer(value ?? undefined)}
       clearButtonProps={{ 'aria-label': texts.clear }}

@@ -17,7 +17,7 @@ import { subscriptionsRoutes } from '../pages/subscriptions/routes.ts';
 import { usageRoutes } from '../pages/usage/routes.ts';
 import { walletsRoutes } from '../pages/wallets/routes.ts';
 import { webhooksRoutes } from '../pages/webhooks/routes.ts';
-import { environmentRoute, rootRoute, startRoute } from './root-route.tsx';
+import { environmentRoute, rootRoute, startRoute } from './root-route.ts';
 
 const RETRIES_MAX = 2;
 

@@ -1,7 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { getPagesQuery } from '../../client/pages.ts';
 import { getReader } from '../../routing/read-ahead.ts';
-import { environmentRoute } from '../../routing/root-route.tsx';
+import { environmentRoute } from '../../routing/root-route.ts';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
 import { getListParams } from './queries.ts';
 

@@ -8,8 +8,8 @@ import { CodeBlock } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
 import { Empty, Failure, Loading } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { buildEventsQuery, type EventFilters, UNCOUNTED_DAYS } from './event-queries.ts';
-import { type EventRow, type EventStatus, formatProperties, joinRows } from './event-rows.ts';
+import { buildEventsQuery, UNCOUNTED_DAYS } from './event-queries.ts';
+import { type EventFilters, type EventRow, type EventStatus, formatProperties, joinRows } from './event-rows.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
 import styles from './events.module.css';
@@ -34,7 +34,7 @@ export function EventList(props: EventListProps): ReactNode {
   const list = useInfiniteQuery(buildEventsQuery(filters));
   const loaded = useMemo(() => (list.data?.pages ?? []).flatMap(({ events }) => events as EventRow[]), [list.data]);
   const rows = useMemo(() => joinRows(live.tail, loaded), [live.tail, loaded]);
-  const faults = useFaults(filters, live.tail[0]?.id);
+  const faults = useFaults(filters, { newest: live.tail[0]?.id, isOn: !list.isPending });
   if (list.isError) return <Failure error={list.error} onRetry={() => void list.refetch()} />;
   if (list.isPending) return <Loading rows={10} />;
   if (rows.length === 0)
@@ -110,7 +110,9 @@ export function EventList(props: EventListProps): ReactNode {
 const EXAMPLE = { event_name: 'api_call', external_customer_id: 'customer-1', properties: { model: 'small' } };
 
 /** A list of the service has no status; a fault is known from the events that are not counted. */
-function useFaults({ property_filters: _, ...rest }: EventFilters, newest: string | undefined) {
+type FaultsInput = { newest: string | undefined; isOn: boolean };
+
+function useFaults({ property_filters: _, ...rest }: EventFilters, { newest, isOn }: FaultsInput) {
   const filters = { ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) };
   const found = useQuery({
     queryKey: ['/events/uncounted', 'faults', filters, newest] as const,
@@ -118,6 +120,7 @@ function useFaults({ property_filters: _, ...rest }: EventFilters, newest: strin
       readData(api.GET('/events/uncounted', { params: { query: { ...filters, limit: MARKED_MAX } as never }, signal })),
     placeholderData: (old) => old,
     staleTime: 5000,
+    enabled: isOn,
   });
   return useMemo(() => {
     const faults = new Map<string, EventStatus>();

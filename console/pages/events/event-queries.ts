@@ -2,7 +2,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { ApiError, api, asEvents, readData, readEvents } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
-import type { ListFilters } from './event-rows.ts';
+import type { EventFilters, ListFilters } from './event-rows.ts';
 import type { ReasonFilter } from './event-search.ts';
 
 const PAGE_ROWS = 50;
@@ -11,8 +11,6 @@ export const UNCOUNTED_DAYS = 31;
 
 export type EventThreadData = GetData<'/events/{id}/thread'>;
 export type UncountedRecord = GetData<'/events/uncounted'>['items'][number];
-
-export type EventFilters = ListFilters & { readonly property_filters?: Record<string, string[]> };
 
 export function buildEventsQuery(filters: EventFilters) {
   return infiniteQueryOptions({

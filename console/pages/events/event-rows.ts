@@ -83,3 +83,17 @@ export function buildListFilters({ customer, name, from, to }: FilterSearch): Li
     ...(from === undefined || to === undefined ? {} : toInstants({ from, to })),
   };
 }
+
+export type EventFilters = ListFilters & { readonly property_filters?: Record<string, string[]> };
+
+/** Filters of the list of all events, which also has one for a property. */
+export function buildEventFilters({
+  property,
+  ...search
+}: FilterSearch & { readonly property?: string }): EventFilters {
+  const filter = parsePropertyFilter(property);
+  return {
+    ...buildListFilters(search),
+    ...(filter === null ? {} : { property_filters: { [filter.key]: [filter.value] } }),
+  };
+}

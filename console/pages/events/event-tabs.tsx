@@ -9,24 +9,31 @@ import {
   buildCorrectionCountQuery,
   buildLateCountQuery,
   buildUncountedCountsQuery,
-  type EventFilters,
   UNCOUNTED_DAYS,
 } from './event-queries.ts';
+import type { EventFilters } from './event-rows.ts';
 import type { EventsSearch, EventTab } from './event-search.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
 
 const FROM = '/env/$environment_id/events';
 
-export function EventTabs({ search, filters }: { search: EventsSearch; filters: EventFilters }): ReactNode {
+type EventTabsProps = {
+  search: EventsSearch;
+  filters: EventFilters;
+  /** Whether the numbers are read. */
+  isOn: boolean;
+};
+
+export function EventTabs({ search, filters, isOn }: EventTabsProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
   const session = useSession();
   const { property_filters: _, ...rest } = filters;
-  const counts = useQuery(
-    buildUncountedCountsQuery({ ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) }),
-  );
-  const corrections = useQuery(buildCorrectionCountQuery(rest));
-  const late = useQuery({ ...buildLateCountQuery(rest), enabled: can(session, 'invoice', 'read'), retry: false });
+  const period = rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {};
+  const counts = useQuery({ ...buildUncountedCountsQuery({ ...rest, ...period }), enabled: isOn });
+  const corrections = useQuery({ ...buildCorrectionCountQuery(rest), enabled: isOn });
+  const mayReadLate = can(session, 'invoice', 'read');
+  const late = useQuery({ ...buildLateCountQuery(rest), enabled: isOn && mayReadLate, retry: false });
   const all = counts.data?.counts ?? [];
   return (
     <nav aria-label={texts.title}>

@@ -6,8 +6,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { api, asEvents, linkTo, readEvents } from '../../client/client.ts';
 import { parseEvents } from '../../client/exact-json.ts';
-import type { EventFilters } from './event-queries.ts';
-import { addToTail, countNew, type EventRow } from './event-rows.ts';
+import { addToTail, countNew, type EventFilters, type EventRow } from './event-rows.ts';
 
 const POLL_MS = 5000;
 const POLLED_ROWS = 20;

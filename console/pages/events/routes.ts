@@ -1,7 +1,10 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { isDay } from '../../components/range.ts';
-import { environmentRoute } from '../../routing/root-route.tsx';
+import { getReader } from '../../routing/read-ahead.ts';
+import { environmentRoute } from '../../routing/root-route.ts';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
+import { buildEventsQuery } from './event-queries.ts';
+import { buildEventFilters } from './event-rows.ts';
 import {
   CORRECTION_FILTERS,
   EVENT_DIALOGUES,
@@ -27,6 +30,20 @@ const events = createRoute({
       do: readOneOf(input, 'do', EVENT_DIALOGUES),
       letter: readText(input, 'letter'),
     });
+  },
+  loaderDeps: ({ search: { tab, customer, name, property, from, to } }) => ({
+    tab,
+    customer,
+    name,
+    property,
+    from,
+    to,
+  }),
+  loader: ({ deps: { tab, ...search }, ...input }) => {
+    if (tab === undefined)
+      getReader(input)?.read('event', (queries) =>
+        queries.prefetchInfiniteQuery(buildEventsQuery(buildEventFilters(search))),
+      );
   },
   component: lazyRouteComponent(() => import('./events-page.tsx'), 'EventsPage'),
 });

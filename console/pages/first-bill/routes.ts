@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { environmentRoute } from '../../routing/root-route.tsx';
+import { environmentRoute } from '../../routing/root-route.ts';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
 import { COMMAND_LANGUAGES, type CommandLanguage } from './commands.ts';
 import { STEPS, type StepKey } from './progress.ts';

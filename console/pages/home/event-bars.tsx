@@ -1,38 +1,19 @@
 /** Events of the last hour as bars, one a minute, with their number. */
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { api, readData } from '../../client/client.ts';
 import { can, useSession } from '../../client/session.ts';
 import { formatCount, formatTime } from '../../figures/format.ts';
 import { useZone } from '../../figures/when.tsx';
 import { defineTexts, useLanguage, useTexts } from '../../texts/texts.ts';
-import { fillWindows, findHourBefore } from './event-windows.ts';
 import styles from './home.module.css';
+import { type EventWindows, eventWindowsQuery } from './queries.ts';
 
 const POLL_MS = 5_000;
 const HEIGHT = 52;
 
-export type EventWindows = {
-  readonly total: number;
-  readonly counts: readonly number[];
-  readonly start: string;
-};
-
-/** Counts of the last hour by minute. The key lacks the moving hour, so that a new one replaces the old. */
 export function useEventWindows(): EventWindows | undefined {
   const session = useSession();
-  const { data } = useQuery({
-    queryKey: ['/events/monitoring', 'hour'] as const,
-    queryFn: async (): Promise<EventWindows> => {
-      const range = findHourBefore(Date.now());
-      const { total_count, points } = await readData(
-        api.GET('/events/monitoring', { params: { query: { ...range, window_size: 'MINUTE' } } }),
-      );
-      return { total: total_count, counts: fillWindows(range, points ?? []), start: range.start_time };
-    },
-    refetchInterval: POLL_MS,
-    enabled: can(session, 'event', 'read'),
-  });
+  const { data } = useQuery({ ...eventWindowsQuery, refetchInterval: POLL_MS, enabled: can(session, 'event', 'read') });
   return data;
 }
 

@@ -1,6 +1,8 @@
 /** Reads of the home page of an environment. */
-import { api } from '../../client/client.ts';
+import { queryOptions } from '@tanstack/react-query';
+import { api, readData } from '../../client/client.ts';
 import { getQuery, postQuery } from '../../client/queries.ts';
+import { fillWindows, findHourBefore } from './event-windows.ts';
 
 const RECENT_INVOICES = 8;
 const WINDOWS = { revenue_trend: { window_count: 2, window_size: 'MONTH' as const } };
@@ -14,3 +16,21 @@ export const revenuesQuery = postQuery('/dashboard/revenues', WINDOWS, () =>
 );
 
 export const attentionQuery = getQuery('/dashboard/attention', {});
+
+export type EventWindows = {
+  readonly total: number;
+  readonly counts: readonly number[];
+  readonly start: string;
+};
+
+/** Counts of the last hour by minute. The key lacks the moving hour, so that a new one replaces the old. */
+export const eventWindowsQuery = queryOptions({
+  queryKey: ['/events/monitoring', 'hour'] as const,
+  queryFn: async (): Promise<EventWindows> => {
+    const range = findHourBefore(Date.now());
+    const { total_count, points } = await readData(
+      api.GET('/events/monitoring', { params: { query: { ...range, window_size: 'MINUTE' } } }),
+    );
+    return { total: total_count, counts: fillWindows(range, points ?? []), start: range.start_time };
+  },
+});

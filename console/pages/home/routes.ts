@@ -1,7 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { getReader } from '../../routing/read-ahead.ts';
-import { environmentRoute } from '../../routing/root-route.tsx';
-import { attentionQuery, recentInvoicesQuery, revenuesQuery } from './queries.ts';
+import { environmentRoute } from '../../routing/root-route.ts';
+import { attentionQuery, eventWindowsQuery, recentInvoicesQuery, revenuesQuery } from './queries.ts';
 
 const home = createRoute({
   getParentRoute: () => environmentRoute,
@@ -11,6 +11,7 @@ const home = createRoute({
     reader?.read('invoice', (queries) => queries.prefetchQuery(recentInvoicesQuery));
     reader?.read('invoice', (queries) => queries.prefetchQuery(revenuesQuery));
     reader?.read('invoice', (queries) => queries.prefetchQuery(attentionQuery));
+    reader?.read('event', (queries) => queries.prefetchQuery(eventWindowsQuery));
   },
   component: lazyRouteComponent(() => import('./home-page.tsx'), 'HomePage'),
 });

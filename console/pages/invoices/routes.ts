@@ -1,7 +1,8 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { getPagesQuery } from '../../client/pages.ts';
 import { getQuery } from '../../client/queries.ts';
 import { getReader } from '../../routing/read-ahead.ts';
-import { environmentRoute } from '../../routing/root-route.tsx';
+import { environmentRoute } from '../../routing/root-route.ts';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
 import { INVOICE_FILTERS, type InvoiceListFilter } from './invoice.ts';
 
@@ -33,10 +34,19 @@ const invoice = createRoute({
   path: '/invoices/$invoice_id',
   validateSearch: (input: SearchInput): InvoiceSearch =>
     compact({ why: readText(input, 'why'), event: readText(input, 'event'), do: readOneOf(input, 'do', DIALOGUES) }),
-  loader: ({ params, ...input }) =>
-    getReader(input)?.read('invoice', (queries) =>
-      queries.prefetchQuery(getQuery('/invoices/{id}', { path: { id: params.invoice_id } })),
-    ),
+  loader: ({ params: { invoice_id: id }, ...input }) => {
+    const reader = getReader(input);
+    reader?.read('invoice', (queries) => queries.prefetchQuery(getQuery('/invoices/{id}', { path: { id } })));
+    reader?.read('payment', (queries) =>
+      queries.prefetchInfiniteQuery(getPagesQuery('/payments', { query: { destination_id: id } })),
+    );
+    reader?.read('creditnote', (queries) =>
+      queries.prefetchInfiniteQuery(getPagesQuery('/creditnotes', { query: { invoice_id: id } })),
+    );
+    reader?.read('audit_log', (queries) =>
+      queries.prefetchInfiniteQuery(getPagesQuery('/audit-logs', { query: { entity_id: id } })),
+    );
+  },
   component: lazyRouteComponent(() => import('./invoice-page.tsx'), 'InvoicePage'),
 });
 

@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { environmentRoute } from '../../routing/root-route.tsx';
+import { environmentRoute } from '../../routing/root-route.ts';
 import { compact, readOneOf, type SearchInput } from '../../routing/search.ts';
 
 /** `view` shows archived plans; `sheet` is the sheet that is open. */

@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { AUDIT_ACTIONS } from '../../../core/platform/audit/kinds.ts';
-import { environmentRoute } from '../../routing/root-route.tsx';
+import { environmentRoute } from '../../routing/root-route.ts';
 import { compact, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
 
 export const SETTINGS_TABS = [

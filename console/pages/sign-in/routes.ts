@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { rootRoute } from '../../routing/root-route.tsx';
+import { rootRoute } from '../../routing/root-route.ts';
 import { compact, readText, type SearchInput } from '../../routing/search.ts';
 
 /** `to` is the page that needs a session. */

@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { environmentRoute } from '../../routing/root-route.tsx';
+import { environmentRoute } from '../../routing/root-route.ts';
 import { compact, readOneOf, readText, readTexts, type SearchInput } from '../../routing/search.ts';
 import { SUBSCRIPTION_FILTERS, type SubscriptionListFilter } from './subscription.ts';
 

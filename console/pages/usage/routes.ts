@@ -1,6 +1,8 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { getPagesQuery } from '../../client/pages.ts';
 import { isDay } from '../../components/range.ts';
-import { environmentRoute } from '../../routing/root-route.tsx';
+import { getReader } from '../../routing/read-ahead.ts';
+import { environmentRoute } from '../../routing/root-route.ts';
 import { compact, readCount, readOneOf, readText, type SearchInput } from '../../routing/search.ts';
 import { USAGE_WINDOWS, type UsageWindowSize } from './usage-window.ts';
 
@@ -21,6 +23,9 @@ export type UsageSearch = {
   why?: 'cost';
 };
 
+/** Parameters of the list of meters of the explorer. */
+export const METERS = { query: { status: 'published' } as never };
+
 const usage = createRoute({
   getParentRoute: () => environmentRoute,
   path: '/usage',
@@ -38,6 +43,8 @@ const usage = createRoute({
       why: readOneOf(input, 'why', ['cost']),
     });
   },
+  loader: (input) =>
+    getReader(input)?.read('meter', (queries) => queries.prefetchInfiniteQuery(getPagesQuery('/meters', METERS))),
   component: lazyRouteComponent(() => import('./usage-page.tsx'), 'UsagePage'),
 });
 

@@ -21,7 +21,7 @@ import { ExactTime } from '../../figures/when.tsx';
 import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import { CostThread } from './cost-thread.tsx';
-import type { UsageSearch } from './routes.ts';
+import { METERS, type UsageSearch } from './routes.ts';
 import { SplitTable } from './split-table.tsx';
 import { UsageChart } from './usage-chart.tsx';
 import { UsageControls } from './usage-controls.tsx';
@@ -40,7 +40,7 @@ export function UsagePage(): ReactNode {
   const search = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const now_ms = useNow();
-  const meters = usePages('/meters', { query: { status: 'published' } as never });
+  const meters = usePages('/meters', METERS);
   const meter = meters.rows.find(({ id }) => id === search.meter) ?? meters.rows[0];
   const range =
     search.from !== undefined && search.to !== undefined

@@ -11,9 +11,6 @@ import {
 } from '@tanstack/react-router';
 import { setEnvironment } from '../client/environment.ts';
 import { sessionQuery } from '../client/session.ts';
-import { Failure } from '../components/states.tsx';
-import { MissingPage, MissingPageAlone } from '../shell/missing-page.tsx';
-import { Shell } from '../shell/shell.tsx';
 import { compact, readOneOf, type SearchInput } from './search.ts';
 
 export type RouterContext = { queries: QueryClient };
@@ -22,10 +19,12 @@ export type RouterContext = { queries: QueryClient };
 export const ZONES = ['utc', 'browser'] as const;
 export type EnvironmentSearch = { zone?: (typeof ZONES)[number] };
 
+const loadFrame = () => import('../shell/frame.tsx');
+
 export const rootRoute = createRootRouteWithContext<RouterContext>()({
   component: Outlet,
-  errorComponent: ({ error }) => <Failure error={error} onRetry={() => location.reload()} />,
-  notFoundComponent: MissingPageAlone,
+  errorComponent: lazyRouteComponent(loadFrame, 'FailedPage'),
+  notFoundComponent: lazyRouteComponent(loadFrame, 'MissingPageAlone'),
 });
 
 /** `/` leads to the environment that was open last, else the first one. */
@@ -60,6 +59,6 @@ export const environmentRoute = createRoute({
     setEnvironment(params.environment_id);
     localStorage.setItem(LAST_ENVIRONMENT, params.environment_id);
   },
-  component: Shell,
-  notFoundComponent: MissingPage,
+  component: lazyRouteComponent(loadFrame, 'Shell'),
+  notFoundComponent: lazyRouteComponent(loadFrame, 'MissingPage'),
 });

@@ -1,0 +1,39 @@
+/** What React shows around the pages. The router names these components before they are loaded (routing/root-route.ts). */
+import { MantineProvider } from '@mantine/core';
+import { type QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { type AnyRouter, type ErrorComponentProps, RouterProvider } from '@tanstack/react-router';
+import { type ReactNode, StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { Failure } from '../components/states.tsx';
+import { resolveVariables, theme } from '../theme/theme.ts';
+import { LanguageProvider } from './language.tsx';
+import { LaterNotifications } from './notifications.tsx';
+
+export { MissingPage, MissingPageAlone } from './missing-page.tsx';
+export { Shell } from './shell.tsx';
+
+type FrameInput = { readonly router: AnyRouter; readonly queries: QueryClient; readonly nonce: string };
+
+export function render({ router, queries, nonce }: FrameInput): void {
+  createRoot(document.getElementById('root')!).render(
+    <StrictMode>
+      <MantineProvider
+        theme={theme}
+        cssVariablesResolver={resolveVariables}
+        defaultColorScheme="auto"
+        getStyleNonce={() => nonce}
+      >
+        <QueryClientProvider client={queries}>
+          <LanguageProvider>
+            <RouterProvider router={router} />
+            <LaterNotifications />
+          </LanguageProvider>
+        </QueryClientProvider>
+      </MantineProvider>
+    </StrictMode>,
+  );
+}
+
+export function FailedPage({ error }: ErrorComponentProps): ReactNode {
+  return <Failure error={error} onRetry={() => location.reload()} />;
+}
