@@ -34,8 +34,7 @@ async function showConsole(): Promise<void> {
   // Every page takes the session that index.html preloads; a read after a later sign-in would otherwise get the unused old answer.
   void queries.prefetchQuery(sessionQuery);
   // The page is opened before React is there: its scripts and its data are loaded at the same time as React.
-  void router.load();
-  const { render } = await import('./shell/frame.tsx');
+  const [{ render }] = await Promise.all([import('./shell/frame.tsx'), router.load()]);
   render({ router, queries, nonce });
 }
 

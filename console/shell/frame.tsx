@@ -2,7 +2,7 @@
 import { MantineProvider } from '@mantine/core';
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { type AnyRouter, type ErrorComponentProps, RouterProvider } from '@tanstack/react-router';
-import { type ReactNode, StrictMode } from 'react';
+import { type ReactNode, StrictMode, startTransition } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Failure } from '../components/states.tsx';
 import { resolveVariables, theme } from '../theme/theme.ts';
@@ -15,22 +15,26 @@ export { Shell } from './shell.tsx';
 type FrameInput = { readonly router: AnyRouter; readonly queries: QueryClient; readonly nonce: string };
 
 export function render({ router, queries, nonce }: FrameInput): void {
-  createRoot(document.getElementById('root')!).render(
-    <StrictMode>
-      <MantineProvider
-        theme={theme}
-        cssVariablesResolver={resolveVariables}
-        defaultColorScheme="auto"
-        getStyleNonce={() => nonce}
-      >
-        <QueryClientProvider client={queries}>
-          <LanguageProvider>
-            <RouterProvider router={router} />
-            <LaterNotifications />
-          </LanguageProvider>
-        </QueryClientProvider>
-      </MantineProvider>
-    </StrictMode>,
+  const root = createRoot(document.getElementById('root')!);
+  // A transition is rendered in slices, so that a large page does not block the browser.
+  startTransition(() =>
+    root.render(
+      <StrictMode>
+        <MantineProvider
+          theme={theme}
+          cssVariablesResolver={resolveVariables}
+          defaultColorScheme="auto"
+          getStyleNonce={() => nonce}
+        >
+          <QueryClientProvider client={queries}>
+            <LanguageProvider>
+              <RouterProvider router={router} />
+              <LaterNotifications />
+            </LanguageProvider>
+          </QueryClientProvider>
+        </MantineProvider>
+      </StrictMode>,
+    ),
   );
 }
 
