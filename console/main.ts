@@ -1,6 +1,6 @@
 /**
  * Starts the console in a browser. It speaks the public API alone and has no rule of billing in it. The router starts first and reads the
- * page's data; React and the components, which are most of the scripts, are loaded meanwhile (docs/console.md, "The first page").
+ * page's data; React and the components, which are most of the scripts, are loaded meanwhile (docs/decisions/0034).
  */
 import './theme/mantine.css';
 import '@fontsource-variable/geist/wght.css';

@@ -1,4 +1,4 @@
-/** What React shows around the pages. The router names these components before they are loaded (routing/root-route.ts). */
+/** Renders the console, and has the components around its pages. The router names them before they are loaded (routing/root-route.ts). */
 import { MantineProvider } from '@mantine/core';
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { type AnyRouter, type ErrorComponentProps, RouterProvider } from '@tanstack/react-router';

@@ -109,9 +109,14 @@ export function EventList(props: EventListProps): ReactNode {
 
 const EXAMPLE = { event_name: 'api_call', external_customer_id: 'customer-1', properties: { model: 'small' } };
 
-/** A list of the service has no status; a fault is known from the events that are not counted. */
-type FaultsInput = { newest: string | undefined; isOn: boolean };
+type FaultsInput = {
+  /** Id of the newest event of the tail, after which the faults are read again. */
+  newest: string | undefined;
+  /** Whether they are read. */
+  isOn: boolean;
+};
 
+/** A list of the service has no status; a fault is known from the events that are not counted. */
 function useFaults({ property_filters: _, ...rest }: EventFilters, { newest, isOn }: FaultsInput) {
   const filters = { ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) };
   const found = useQuery({
