@@ -258,8 +258,7 @@ async function holderOfToken(database: Database, claims: Claims): Promise<Authen
   const holder = await findTokenHolder(database, claims);
   if (!holder) throw unauthenticated('the token is not valid');
   const { password_changed_at, ...rest } = holder;
-  // Token times are whole seconds.
-  if (password_changed_at !== null && claims.issued_at < Math.floor(toInstant(password_changed_at) / 1000))
+  if (password_changed_at !== null && claims.issued_at < toInstant(password_changed_at) / 1000)
     throw unauthenticated('the password was changed since: sign in again');
   return { ...rest, environment_id: claims.environment_id };
 }

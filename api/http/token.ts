@@ -13,7 +13,7 @@ export type Claims = {
   readonly user_id: string;
   readonly tenant_id: string;
   readonly environment_id: string | null;
-  /** Unix time in seconds. */
+  /** Unix time in seconds, with its fraction. */
   readonly issued_at: number;
 };
 
@@ -31,11 +31,12 @@ const Payload = z.object({
 
 export async function makeToken(signing: Signing, claims: Omit<Claims, 'issued_at'>, now: Date): Promise<string> {
   const { user_id, tenant_id, environment_id } = claims;
-  const issued = Math.floor(now.getTime() / 1000);
+  // With milliseconds, so that a token from before a new password ends even if both are of one second.
+  const issued = now.getTime() / 1000;
   return new SignJWT({ user_id, tenant_id, ...(environment_id === null ? {} : { environment_id }) })
     .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
     .setIssuedAt(issued)
-    .setExpirationTime(issued + DAYS * 86_400)
+    .setExpirationTime(Math.floor(issued) + DAYS * 86_400)
     .sign(await loadSigningKey(signing));
 }
 

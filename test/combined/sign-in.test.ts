@@ -183,7 +183,8 @@ describe('signing in', () => {
     const login = (password: string) => post('/auth/login', { email: 'new@example.com', password });
     const first = (await login(made.body.password!)).body.token;
     expect((await as(first)('POST', '/environments', { name: 'x', type: 'development' })).status).to.equal(403);
-    api.setNow('2026-03-15T13:00:00Z');
+    // In the second of the first token.
+    api.setNow('2026-03-15T12:00:00.001Z');
     const change = (body: unknown) => as(first)('PUT', '/users/me', body);
     expect((await change({ password: 'my own words' })).body.details!.field).to.equal('current_password');
     const nothingNew = await change({ current_password: made.body.password });
