@@ -16,7 +16,7 @@ export const ActorAnswer = z
     name: z.string().nullable().meta({ description: 'Current name of the user; null if it has none.' }),
     email: z.string().nullable().meta({ description: 'Current email address of the user; null if it has none.' }),
   })
-  .meta({ id: 'AuditLogActor' });
+  .meta({ id: 'Actor' });
 export type ActorAnswer = z.output<typeof ActorAnswer>;
 
 /** Loads authors by id. `system_id` is the id of the service itself. An id that is no user of the tenant is absent. */

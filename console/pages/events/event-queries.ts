@@ -111,7 +111,7 @@ export function buildLateCountQuery(filters: ListFilters) {
 const PROCESSING_MS = 1000;
 const RETRIES_MAX = 8;
 
-/** A preview is refused while the event is being processed, which is over soon. */
+/** A thread and a preview are refused while the event or a correction of it is being processed, which is over soon. */
 export const whileProcessing = {
   retry: (count: number, error: Error) => error instanceof ApiError && error.status === 503 && count < RETRIES_MAX,
   retryDelay: PROCESSING_MS,
@@ -135,6 +135,7 @@ export function buildThreadQuery(id: string, applied_count: number) {
   return queryOptions({
     queryKey: ['/events/{id}/thread', id, applied_count] as const,
     placeholderData: keepPreviousData,
+    ...whileProcessing,
     queryFn: ({ signal }) =>
       readEvents(api.GET('/events/{id}/thread', { params: { path: { id } }, signal, ...asEvents })),
     refetchInterval: ({ state }) => (state.data?.status === 'processing' ? PROCESSING_MS : false),
