@@ -3,8 +3,7 @@
  * payment").
  */
 import { createHash } from 'node:crypto';
-
-const MINUTE_MS = 60_000;
+import { MINUTE_MS } from '../../core/foundation/time/lengths.ts';
 
 /**
  * Returns the key of this minute and those of the neighbouring minutes. The earlier minute finds a recent request; the later one covers

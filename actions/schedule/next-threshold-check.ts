@@ -5,6 +5,7 @@
  */
 import type { Scope } from '../../core/foundation/scope.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import { findNextEventTime } from '../../storage/events/next-event.ts';
 import type { Database, Stores } from '../../storage/foundation/stores.ts';
 import { findAdvanceStart } from '../../storage/models/schedule/clock-advances.ts';
@@ -48,8 +49,6 @@ function findEarliest(instants: readonly (Date | null)[]): Date | null {
   const known = instants.filter((instant) => instant !== null);
   return known.length === 0 ? null : new Date(Math.min(...known.map((instant) => instant.getTime())));
 }
-
-const DAY_MS = 86_400_000;
 
 function midnightBefore(instant: Date): Date {
   return new Date(Math.floor(instant.getTime() / DAY_MS) * DAY_MS);

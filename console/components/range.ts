@@ -1,10 +1,10 @@
 /** Half-open ranges of days in UTC. Both ends are dates; the end is the first day that is not in the range. */
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+
 export type DayRange = { readonly from: string; readonly to: string };
 
 export const RANGE_PRESETS = ['today', 'week', 'month', 'last_month', 'quarter'] as const;
 export type RangePreset = (typeof RANGE_PRESETS)[number];
-
-const DAY_MS = 86_400_000;
 
 /** The instant at which a day begins in UTC. */
 export function toMidnight(day: string): string {

@@ -2,12 +2,9 @@
  * Retry times of a payment, and the subscriptions that failed retries can end (docs/rules/payments.md, "Tried again" and "After the last
  * try").
  */
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../foundation/time/lengths.ts';
 import type { SubscriptionStatus } from '../subscriptions/record.ts';
 import type { PaymentConfig } from './setting.ts';
-
-const DAY_MS = 86_400_000;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 
 /** Time of the next attempt after the n-th failed at `now`; null if there is none. */
 export function computeNextAttempt(attempt: number, { retry_after_days }: PaymentConfig, now: Date): Date | null {

@@ -4,6 +4,7 @@
  */
 import { invalid } from '../foundation/error.ts';
 import { LAST_INSTANT, type Milliseconds } from '../foundation/time/instant.ts';
+import { DAY_MS } from '../foundation/time/lengths.ts';
 import type { Period } from '../foundation/time/period.ts';
 import { type BilledSubscription, nextPeriod } from './charges.ts';
 
@@ -39,8 +40,6 @@ export function duePeriods(subscription: BilledSubscription, current: Period, no
 export function laterPeriods(subscription: BilledSubscription, current: Period, nowMs: Milliseconds): Period[] {
   return duePeriods(subscription, current, nowMs).flatMap(({ next }) => next ?? []);
 }
-
-const DAY_MS = 86_400_000;
 
 /** Computes the due date. Payment terms such as `30 NET` take precedence over `dueDateDays`. */
 export function dueDate(periodEndMs: number, terms: string | null | undefined, dueDateDays: number): number {

@@ -5,6 +5,7 @@
 
 import { invalid } from '../foundation/error.ts';
 import { formatMs, type Milliseconds, toInstant } from '../foundation/time/instant.ts';
+import { DAY_MS } from '../foundation/time/lengths.ts';
 import { calendarAnchor, leastDays, localDay, nextPeriodEnd } from '../foundation/time/period.ts';
 import type { Subscription } from './record.ts';
 
@@ -64,7 +65,6 @@ function checkStart(start: Milliseconds, terms: CalendarTerms, now: Milliseconds
 
 /** Maximum number of past periods of a new subscription, because each gets an invoice. It equals about 13 years of a daily subscription. */
 const PAST_PERIODS_MAX = 5_000;
-const DAY_MS = 86_400_000;
 
 function checkPast(
   start: Milliseconds,

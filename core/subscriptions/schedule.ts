@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { notAllowed } from '../foundation/error.ts';
 import { metadata, timestampText } from '../foundation/record.ts';
 import { type Milliseconds, toInstant } from '../foundation/time/instant.ts';
+import { DAY_MS, MINUTE_MS } from '../foundation/time/lengths.ts';
 
 export const SCHEDULE_TYPES = ['plan_change', 'cancellation'] as const;
 export const SCHEDULE_STATUSES = ['pending', 'executing', 'executed', 'cancelled', 'failed'] as const;
@@ -42,7 +43,6 @@ export const SubscriptionSchedule = z.object({
 });
 export type SubscriptionSchedule = z.infer<typeof SubscriptionSchedule>;
 
-const MINUTE_MS = 60_000;
 /** Delay after each failure, in order. The failure after the last delay is final. */
 const RETRY_DELAYS_MS = [MINUTE_MS, 10 * MINUTE_MS, 60 * MINUTE_MS, 360 * MINUTE_MS] as const;
 
@@ -70,8 +70,6 @@ export function checkPending(schedule: Pick<SubscriptionSchedule, 'id' | 'status
   if (!isPending(schedule))
     throw notAllowed(`a schedule that is ${schedule.status} cannot be cancelled`, { id: schedule.id });
 }
-
-const DAY_MS = 86_400_000;
 
 /** Days until the change, rounded up; 0 if it is no longer pending. */
 export function computeDaysUntil({ status, scheduled_at }: SubscriptionSchedule, now: Milliseconds): number {

@@ -1,5 +1,6 @@
 /** Bodies of pushed records. Texts are shortened to the limits of Chargebee (apidocs.chargebee.com, "Customers", "Invoices"). */
 
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import type { PushedCustomer, PushedInvoice } from '../account.ts';
 import { sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';
@@ -15,7 +16,6 @@ const ZIP_MAX = 20;
 const DESCRIPTION_MAX = 250;
 const NOTE_MAX = 2_000;
 const NET_TERM_DAYS_MAX = 180;
-const DAY_MS = 86_400_000;
 
 /** Builds a customer that has our id. Chargebee collects nothing from it by itself. */
 export function toCustomerForm(customer: PushedCustomer): Form {

@@ -4,6 +4,7 @@
  */
 
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,
@@ -27,7 +28,6 @@ import { hasNoteId, toInvoiceNote, toInvoiceNumber, toTitle } from './texts.ts';
 
 /** Tolerance for a difference between the clocks of the two services. */
 const CLOCK_SLACK_MS = 300_000;
-const DAY_MS = 86_400_000;
 /** Maximum number of records that a search reads. */
 const LISTED_MAX = 2_000;
 /** Number of newest customers that a first push reads: a push of the same second may have been interrupted. */

@@ -4,6 +4,7 @@
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,
@@ -28,8 +29,6 @@ import { PaddlePayments } from './payments.ts';
 import { computeNet, toProviderInvoice, toRecord } from './pulled-invoice.ts';
 import type { PaddleAdjustment, PaddleTransaction } from './records.ts';
 import { PaddleTransactions, type SearchedTransaction } from './transactions.ts';
-
-const DAY_MS = 86_400_000;
 
 type CallerFacts = {
   readonly caller?: { readonly account?: { readonly id?: unknown; readonly name?: unknown } | null };

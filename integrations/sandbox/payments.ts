@@ -7,6 +7,7 @@ import { createHmac } from 'node:crypto';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { z } from 'zod';
 import { FarthingError, invalid, notFound, unavailable } from '../../core/foundation/error.ts';
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import type {
   PaymentOutcome,
   PaymentProvider,
@@ -18,8 +19,6 @@ import type {
   SimulatedChargeBook,
 } from '../payment-provider.ts';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const LATE_MS = 3 * DAY_MS;
 
 type Behaviour = { readonly error: string } | { readonly late: 'succeeded' | 'failed' } | 'pays' | 'acts' | 'no answer';

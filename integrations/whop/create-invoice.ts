@@ -3,6 +3,7 @@
  * An invoice is open from its creation: Whop opens drafts only at a time.
  */
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import type { PushedInvoice, SearchedInvoice } from '../account.ts';
 import { type ExactJson, JsonNumber } from '../exact-json.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';
@@ -14,7 +15,6 @@ import { cutLabel, isMarked, toMarkedLabel, toPlanNotes } from './texts.ts';
 
 /** Difference that is allowed between the clocks of the database and of Whop. */
 export const CLOCK_SLACK_MS = 600_000;
-const DAY_MS = 86_400_000;
 
 type WhopContext = { readonly client: WhopClient; readonly access: WhopAccess };
 

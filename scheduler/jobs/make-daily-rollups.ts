@@ -3,11 +3,10 @@
  * (docs/decisions/0001-one-aggregate.md).
  */
 
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import type { ScheduledJob } from '../job.ts';
-
-const MS_PER_DAY = 86_400_000;
 
 /**
  * Makes the daily rollups of days that are `after_days` old. Usage that arrives later updates the rollups when it is
@@ -22,7 +21,7 @@ export function makeDailyRollupsJob(
     name: 'make-day-rows',
     every_seconds,
     async run(now) {
-      const today = Math.floor(now.getTime() / MS_PER_DAY);
+      const today = Math.floor(now.getTime() / DAY_MS);
       const isRequested = await requestDailyRollups(postgres, today - after_days);
       return { done: { asked: isRequested ? 1 : 0 }, waiting: [], failed: [] };
     },

@@ -1,10 +1,9 @@
 /** Deletes entries of the audit log after their retention period (docs/rules/records.md, "The audit log"). */
 
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeAuditEntries } from '../../storage/models/operations/audit-entry.ts';
 import type { ScheduledJob } from '../job.ts';
-
-const DAY_MS = 86_400_000;
 
 export function purgeAuditLogJob(
   { postgres }: Pick<Stores, 'postgres'>,

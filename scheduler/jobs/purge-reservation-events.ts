@@ -1,10 +1,9 @@
 /** Deletes stored log offsets of reservation events after their retention period. */
 
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeReservationEvents } from '../../storage/models/reservations/reservation.ts';
 import type { ScheduledJob } from '../job.ts';
-
-const DAY_MS = 86_400_000;
 
 export function purgeReservationEventsJob(
   { postgres }: Stores,

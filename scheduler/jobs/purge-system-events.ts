@@ -1,10 +1,9 @@
 /** Deletes system events with their deliveries, and inbound events of providers, after their retention period. */
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeProviderEvents } from '../../storage/queue/provider-events.ts';
 import { purgePublishedBefore } from '../../storage/queue/unstreamed-events.ts';
 import type { ScheduledJob } from '../job.ts';
-
-const DAY_MS = 86_400_000;
 
 export function purgeSystemEventsJob(
   { postgres, log }: Stores,

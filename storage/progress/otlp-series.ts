@@ -1,5 +1,6 @@
 /** Table `otlp_series`: the last value of each cumulative series (docs/decisions/0032-cumulative-metrics.md). */
 import type { Scope } from '../../core/foundation/scope.ts';
+import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import { SERIES_RETENTION_DAYS, type SeriesState } from '../../core/metering/event/cumulative.ts';
 import type { Database } from '../foundation/stores.ts';
 
@@ -66,7 +67,7 @@ export async function writeSeries(
 
 /** Deletes the states of series that sent nothing for long. Returns their number. */
 export async function purgeSeries(database: Database, now: Date): Promise<number> {
-  const before = new Date(now.getTime() - SERIES_RETENTION_DAYS * 86_400_000);
+  const before = new Date(now.getTime() - SERIES_RETENTION_DAYS * DAY_MS);
   const answer = await database.raw('delete from otlp_series where seen_at < ?', [before]);
   return answer.rowCount ?? 0;
 }

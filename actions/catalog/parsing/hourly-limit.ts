@@ -1,5 +1,5 @@
 /** Limits a tenant's calls that cost money, per clock hour and process. */
-const HOUR_MS = 3_600_000;
+import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 
 export class HourlyLimit {
   readonly #max: number;

@@ -4,6 +4,7 @@
  * the connection; refused credentials stop it.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import { isMoneyRead, isSynced } from '../../../core/platform/connection/sync-config.ts';
 import { computeEventRetryAt } from '../../../core/platform/integration/provider-event.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
@@ -122,8 +123,6 @@ function isPulled({ sync_config }: ConnectionModel, { entity_type }: Integration
   if (entity_type === 'customer') return isMoneyRead(sync_config);
   return isSynced(sync_config, { entity: 'invoice', direction: 'inbound' });
 }
-
-const DAY_MS = 86_400_000;
 
 async function postponeEvent({ postgres }: Stores, event: ProviderEventModel, now: Date): Promise<void> {
   const changes = { event_state: 'received', reason: event.reason, processed_at: null, next_attempt_at: now } as const;

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
+import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 import type { WebhookEndpoint } from '../../../core/platform/webhook/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { SecretSealer } from '../../../storage/foundation/secrets/sealing.ts';
@@ -69,8 +70,6 @@ export async function changeEndpoint(
 
 /** During the overlap the old secret signs too, so that the receiver can switch at any time. */
 type SecretRotation = { id: string; overlap_hours: number; author: Author };
-
-const HOUR_MS = 3_600_000;
 
 export async function rotateSecret(
   { postgres }: Postgres,

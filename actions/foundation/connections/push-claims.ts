@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { SECOND_MS } from '../../../core/foundation/time/lengths.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';
@@ -12,7 +13,6 @@ import { CALL_MS_MAX, LateCall, REQUEST_MS_MAX } from './call-deadline.ts';
 
 /** An attempt makes at most two calls: one that searches for the record, and one that voids it. */
 const CALLS_MAX = 2;
-const SECOND_MS = 1_000;
 /** No call begins a request after `CALL_MS_MAX`, so a claim never expires while its attempt runs, and needs no renewal. */
 const LEASE_SECONDS = (CALLS_MAX * (CALL_MS_MAX + REQUEST_MS_MAX)) / SECOND_MS;
 

@@ -5,6 +5,7 @@
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
+import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 import type { SentCredit } from '../../../core/payments/provider-changes.ts';
 import { isOverpaymentKey } from '../../../core/payments/record.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';
@@ -96,8 +97,6 @@ export async function loadSentCredits(
   const is_crediting = await isBeingSent(transaction, connection, { entity_type: 'credit_note', entity_ids });
   return { sent_credits, is_crediting };
 }
-
-const HOUR_MS = 3_600_000;
 
 /**
  * Amount by which the provider must have lowered the invoice for a credit note. Null if the note is unlinked, is not in force or lowers no

@@ -4,6 +4,7 @@
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import { isReportFinal } from '../../../core/payments/provider-payments.ts';
 import { computeFirstPull, computeNextPull } from '../../../core/platform/integration/pull-schedule.ts';
 import type { ProviderInvoice } from '../../../integrations/account.ts';
@@ -98,7 +99,6 @@ export async function recordPullFailure(
   });
 }
 
-const DAY_MS = 86_400_000;
 const REASON_LENGTH_MAX = 1_000;
 
 /** Emits a system event for each new difference, so that a repeated pull emits none. */

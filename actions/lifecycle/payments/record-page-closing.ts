@@ -1,5 +1,6 @@
 /** Records an attempt to close a void page at its provider (docs/rules/checkout.md, "Pages that stay open"). */
 import { Decimal } from '../../../core/foundation/decimal.ts';
+import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 import { type ClosingResult, describeUnclosedPage, planPageClosing } from '../../../core/payments/page-closing.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
@@ -67,8 +68,6 @@ function deriveResult(
 function isLongVoid({ voided_at }: Pick<PaymentModel, 'voided_at'>, now: Date): boolean {
   return !voided_at || Date.parse(voided_at) < now.getTime() - HOUR_MS;
 }
-
-const HOUR_MS = 3_600_000;
 
 /** Whether the provider no longer has the page. */
 function isMissingThere({ failure }: Extract<ProviderOutcome, { outcome: 'unknown' }>): boolean {

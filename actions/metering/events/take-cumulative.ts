@@ -4,6 +4,7 @@
  * wherever one of them ends.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import { advanceSeries, type CumulativePoint, type SeriesState } from '../../../core/metering/event/cumulative.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { addOutboxEvents, type OutboxEvents, removeOutboxEvents } from '../../../storage/progress/event-outbox.ts';
@@ -22,7 +23,7 @@ export type SeriesPoint = {
 type SeriesFault = { readonly index: number; readonly why: string };
 
 /** A series is written at least this often, so that one without new usage is not deleted. */
-const SEEN_MS = 86_400_000;
+const SEEN_MS = DAY_MS;
 
 /** Returns the refused points by their index. Resolves when the events of the others are in the log. */
 export async function takeCumulativePoints(

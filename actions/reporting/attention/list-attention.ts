@@ -1,6 +1,7 @@
 /** Lists what needs a person: failed payments, overdue invoices, events that are not counted, alerts and failures. */
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { formatUs, toUs } from '../../../core/foundation/time/instant.ts';
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import type { UncountedReason } from '../../../core/metering/event/uncounted.ts';
 import { ATTENTION_KINDS, type AttentionKind } from '../../../core/platform/attention.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
@@ -8,7 +9,7 @@ import type { Stores } from '../../../storage/foundation/stores.ts';
 import { type Attention, listRecordAttention, type RecordAttentionKind } from '../../../storage/reporting/attention.ts';
 import { listUncountedEvents } from '../../metering/events/list-uncounted-events.ts';
 
-const RECENT_MS = 7 * 86_400_000;
+const RECENT_MS = 7 * DAY_MS;
 const SAMPLES = 5;
 /** Maximum number of counted events per kind, which limits the cost of the answer. */
 const EVENTS_MAX = 1_000;

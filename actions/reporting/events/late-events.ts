@@ -5,6 +5,7 @@
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Microseconds, toInstant } from '../../../core/foundation/time/instant.ts';
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
 import { loadHistories } from '../../../storage/events/corrections.ts';
@@ -31,7 +32,6 @@ export const LATE_LINES_MAX = 2_000;
 export const LATE_CUSTOMERS_MAX = 50_000;
 /** Least number of lines of one statement, except the last one. */
 const LINES_AT_ONCE = 500;
-const DAY_MS = 86_400_000;
 /** Least limit of events of a statement: filters of meters then discard some of its events. */
 const READ_AT_ONCE = 1_000;
 

@@ -10,6 +10,7 @@ import { type Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import { ceilToMs, formatUs, type Milliseconds, toUs } from '../../../core/foundation/time/instant.ts';
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import { type WindowSize, windowAt, windowCount } from '../../../core/foundation/time/window.ts';
 import type { PaymentStatus } from '../../../core/invoicing/invoice/record.ts';
@@ -158,7 +159,7 @@ function instantText(ms: Milliseconds): string {
 }
 
 const WINDOW_COUNT = 6;
-const LATELY_MS = 30 * 86_400_000;
+const LATELY_MS = 30 * DAY_MS;
 
 async function answerRevenues(body: z.output<typeof DashboardRevenuesRequest>, context: Context) {
   const { services, scope, now } = context;

@@ -2,6 +2,7 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
@@ -14,7 +15,6 @@ import type { ApiKey } from './api-key.ts';
 import styles from './api-keys.module.css';
 import { TEXTS } from './texts.ts';
 
-const DAY_MS = 86_400_000;
 const LIFETIMES_DAYS = ['', '30', '90', '365'] as const;
 
 type NewKeySheetProps = { rotated?: ApiKey; onRevoke?: () => void; onClose: () => void };

@@ -1,5 +1,6 @@
 /** The windows of the last hour. A window without events is a true zero: the service counts all of the range. */
-const MINUTE_MS = 60_000;
+import { MINUTE_MS } from '../../../core/foundation/time/lengths.ts';
+
 const HOUR_MINUTES = 60;
 
 type HourRange = { readonly start_time: string; readonly end_time: string };

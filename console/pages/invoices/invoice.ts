@@ -1,4 +1,5 @@
 /** Records of the invoice pages, and the state of an invoice in the words of the list. */
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { isZero } from './decimals.ts';
 
@@ -31,8 +32,6 @@ export type InvoiceState =
   | { readonly kind: 'due' | 'overdue'; readonly days: number };
 
 type InvoiceDates = Pick<InvoiceRecord, 'invoice_status' | 'payment_status' | 'amount_remaining' | 'due_date'>;
-
-const DAY_MS = 86_400_000;
 
 /** State of an invoice at an instant, in milliseconds since 1970. */
 export function deriveState(

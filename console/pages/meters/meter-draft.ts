@@ -1,4 +1,5 @@
 /** The draft of a meter in the builder, and the requests that it becomes. The service checks them and names the field of a fault. */
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import type { ChartPoint } from '../../charts/series.ts';
 
 export const AGGREGATION_CHOICES = [
@@ -120,8 +121,6 @@ function buildValue(draft: MeterDraft) {
 export function listFilters(filters: readonly FilterDraft[]): { key: string; values: string[] }[] {
   return filters.filter(({ key }) => key !== '').map(({ key, values }) => ({ key, values: [...values] }));
 }
-
-const DAY_MS = 86_400_000;
 
 /** The days up to now, from a midnight in UTC. */
 export function findRange(now: Date, days: number): TrialRange {

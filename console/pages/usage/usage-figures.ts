@@ -1,12 +1,12 @@
 /** Windows, shares and marks of the usage explorer. Usage and cost come from the API; only the line of all other groups is computed here. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
+import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 import { type ChartMark, type ChartPoint, toPlace } from '../../charts/series.ts';
 import { countDays, type DayRange, toDay } from '../../components/range.ts';
 import { findLocale } from '../../figures/format.ts';
 import type { Language } from '../../texts/texts.ts';
 import type { UsageWindowSize } from './usage-window.ts';
 
-const HOUR_MS = 3_600_000;
 /** Hours are drawn in ranges up to this length; a longer one has too many for the width of a page. */
 const HOUR_DAYS_MAX = 31;
 /** Aggregations whose usage is zero in a window without events. Of the others it is not known. */

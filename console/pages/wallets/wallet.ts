@@ -1,5 +1,6 @@
 /** Records of the pages of wallets. */
 
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import type { ChartPoint } from '../../charts/series.ts';
 import type { components } from '../../client/openapi.d.ts';
 
@@ -46,8 +47,6 @@ export function sortLots<Each extends CreditLot>(lots: readonly Each[]): Each[] 
   const toSortKey = ({ expiry_date, created_at }: CreditLot) => `${expiry_date ?? '9999'} ${created_at}`;
   return lots.toSorted((left, right) => (toSortKey(left) < toSortKey(right) ? -1 : 1));
 }
-
-const DAY_MS = 86_400_000;
 
 /** Whole days until a lot expires; null if it never does. */
 export function countDaysLeft(expiry_date: string | null | undefined, now_ms: number): number | null {

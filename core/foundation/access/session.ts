@@ -3,8 +3,8 @@
  * latest. A one-time link is valid for a day.
  */
 import { type Milliseconds, toInstant } from '../time/instant.ts';
+import { HOUR_MS } from '../time/lengths.ts';
 
-const HOUR_MS = 3_600_000;
 const IDLE_MS = 12 * HOUR_MS;
 const LONGEST_MS = 7 * 24 * HOUR_MS;
 const LINK_MS = 24 * HOUR_MS;

@@ -7,6 +7,7 @@
  * so that arithmetic stays simple; `toUs` and `toMs` convert the unit.
  */
 import { FarthingError, invalid } from '../error.ts';
+import { DAY_MS } from './lengths.ts';
 
 declare const unit: unique symbol;
 export type Microseconds = number & { readonly [unit]?: 'microseconds' };
@@ -187,7 +188,7 @@ export function daysSince1970(year: number, month: number, day: number): number 
 }
 
 function dateText(days: number): string {
-  const date = new Date(days * 86_400_000);
+  const date = new Date(days * DAY_MS);
   return `${padZeros(date.getUTCFullYear(), 4)}-${padZeros(date.getUTCMonth() + 1, 2)}-${padZeros(date.getUTCDate(), 2)}`;
 }
 

@@ -6,6 +6,7 @@
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
 import { daysSince1970, LAST_INSTANT, type Milliseconds } from './instant.ts';
+import { DAY_MS } from './lengths.ts';
 import { checkTimezone, firstInstantAt, instantAt, toLocalMs } from './zone.ts';
 
 export const RECURRING_PERIODS = ['MONTHLY', 'ANNUAL', 'WEEKLY', 'DAILY', 'QUARTERLY', 'HALF_YEARLY'] as const;
@@ -143,8 +144,6 @@ export function localDay(instant: Milliseconds, timezone: string): number {
 function toDay(localMs: number): number {
   return Math.floor(localMs / DAY_MS);
 }
-
-const DAY_MS = 86_400_000;
 
 /**
  * The anchor of calendar billing: the next local midnight, Monday, or first of month, quarter, half-year or year

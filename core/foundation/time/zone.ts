@@ -6,6 +6,7 @@
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
 import type { Milliseconds } from './instant.ts';
+import { HOUR_MS } from './lengths.ts';
 
 /** Half-open interval [from, to) in which local time = instant + offset. */
 type OffsetInterval = { readonly from: Milliseconds; readonly to: Milliseconds; readonly offset: number };
@@ -31,7 +32,7 @@ export function toLocalMs(timezone: string, instant: Milliseconds): number {
 }
 
 /** Largest offset of a time zone. No zone is, or was, further from UTC than this. */
-const LARGEST_OFFSET = 16 * 3_600_000;
+const LARGEST_OFFSET = 16 * HOUR_MS;
 
 /**
  * The first instant at which the clock shows this local time or a later one. If the clock is set back over it, this is

@@ -15,6 +15,7 @@ import {
   toMs,
   toUs,
 } from '../../foundation/time/instant.ts';
+import { DAY_MS } from '../../foundation/time/lengths.ts';
 import { nextPeriodEnd, type Period, periodsFrom } from '../../foundation/time/period.ts';
 import { listWindows, type WindowSize } from '../../foundation/time/window.ts';
 import { type ActivePrice, computeActivePrices, listPriceLineage } from './active-prices.ts';
@@ -85,7 +86,6 @@ function listPeriodsWithin(price: FixedPrice, anchor: Milliseconds, within: Peri
   return periods;
 }
 
-const DAY_MS = 86_400_000;
 const DAYS: { readonly [Each in BillingPeriod]?: number } = { DAILY: 1, WEEKLY: 7 };
 
 /**

@@ -6,6 +6,7 @@
 
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import { roundMoney } from '../../foundation/money.ts';
+import { DAY_MS, HOUR_MS } from '../../foundation/time/lengths.ts';
 import type { ComputedFrom } from '../../rating/computed-from.ts';
 import { type ProrationShare, roundedShare } from '../../rating/proration.ts';
 import type { InvoiceLineItem } from '../invoice/record.ts';
@@ -122,9 +123,6 @@ function findPackageSize(from: ComputedFrom | null | undefined): string | null {
   if (billing_model !== 'PACKAGE') return null;
   return String((transform_quantity as { divide_by: number | string }).divide_by);
 }
-
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 
 /** Formats a share in days, or in hours or seconds if it is not a number of whole days. */
 function formatShare(share: ProrationShare | null, { words, language }: TextContext): string[] {

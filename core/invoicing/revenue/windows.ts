@@ -1,5 +1,6 @@
 /** Windows of a dashboard: aligned to UTC, with the first and the last clipped to the range (docs/rules/revenue.md, "Windows"). */
 import type { Milliseconds } from '../../foundation/time/instant.ts';
+import { DAY_MS } from '../../foundation/time/lengths.ts';
 import type { Period } from '../../foundation/time/period.ts';
 import { type WindowSize, windowStarts } from '../../foundation/time/window.ts';
 
@@ -16,7 +17,6 @@ export function filterBegun(now: Milliseconds, windows: readonly Period[]): Peri
 
 /** Longest range in days that is shown by day; a longer one is shown by month. */
 const DAYS_SHOWN_MAX = 62;
-const DAY_MS = 86_400_000;
 
 export function selectWindowSize({ start, end }: Period): WindowSize {
   return end - start > DAYS_SHOWN_MAX * DAY_MS ? 'MONTH' : 'DAY';

@@ -11,6 +11,7 @@ import {
   orNull,
   timestampText,
 } from '../../foundation/record.ts';
+import { DAY_MS } from '../../foundation/time/lengths.ts';
 import { SUBSCRIPTION_PERIODS } from '../../subscriptions/record.ts';
 
 const CHECKOUT_ACTIONS = ['create_subscription', 'modify_subscription', 'wallet_topup', 'add_addon'] as const;
@@ -131,5 +132,3 @@ type PagePayment = { readonly created_at: string };
 export function computePageEnd({ created_at }: PagePayment): Date {
   return new Date(Date.parse(created_at) + DAY_MS);
 }
-
-const DAY_MS = 86_400_000;

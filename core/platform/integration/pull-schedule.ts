@@ -2,8 +2,7 @@
  * Schedule by which the service reads an invoice again at the provider to which it was pushed (docs/integrations/README.md, "Reading an
  * invoice").
  */
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+import { DAY_MS, HOUR_MS } from '../../foundation/time/lengths.ts';
 
 export function computeFirstPull(now: Date): Date {
   return new Date(now.getTime() + HOUR_MS);

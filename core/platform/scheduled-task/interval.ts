@@ -1,12 +1,12 @@
 /** Interval of each file of a scheduled task; it starts at whole multiples since 1970, in UTC. */
 import type { Milliseconds } from '../../foundation/time/instant.ts';
+import { MINUTE_MS } from '../../foundation/time/lengths.ts';
 import type { Period } from '../../foundation/time/period.ts';
 
 /** Intervals in the API; `custom` is refused. */
 export const INTERVALS = ['15MIN', '30MIN', 'hourly', 'daily', 'custom'] as const;
 type ExportInterval = (typeof INTERVALS)[number];
 
-const MINUTE_MS = 60_000;
 const LENGTH_MS: Readonly<Record<ExportInterval, Milliseconds>> = {
   '15MIN': 15 * MINUTE_MS,
   '30MIN': 30 * MINUTE_MS,

@@ -2,6 +2,7 @@
 
 import type { GRANT_ALLOCATIONS, GRANT_DURATION_UNITS } from '../../catalog/entitlement/grant-record.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
+import { DAY_MS, HOUR_MS } from '../../foundation/time/lengths.ts';
 import type { Period } from '../../foundation/time/period.ts';
 import { windowStart } from '../../foundation/time/window.ts';
 import { instantAt, toLocalMs } from '../../foundation/time/zone.ts';
@@ -36,8 +37,6 @@ export function computeGrantWindow(
 }
 
 const SIZES = { hour: 'HOUR', day: 'DAY', week: 'WEEK' } as const;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** Hours are elapsed time. Days and weeks end at the same local time, also across a clock change. */
 function addGrantDuration(

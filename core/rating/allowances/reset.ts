@@ -8,6 +8,7 @@ import type { UsageResetPeriod } from '../../catalog/entitlement/record.ts';
 import { Decimal } from '../../foundation/decimal.ts';
 import { invalid } from '../../foundation/error.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
+import { DAY_MS } from '../../foundation/time/lengths.ts';
 import { type Period, type PeriodRule, periodContaining, wholePeriod } from '../../foundation/time/period.ts';
 import { firstInstantAt, toLocalMs } from '../../foundation/time/zone.ts';
 import { type BilledSubscription, periodRule } from '../charges.ts';
@@ -151,8 +152,6 @@ export function deriveResetPeriod(reset_period: UsageResetPeriod | null, own: Su
   if (reset_period !== null) return reset_period;
   return own.billing_period_count === 1 ? own.billing_period : `${own.billing_period_count} ${own.billing_period}`;
 }
-
-const DAY_MS = 86_400_000;
 
 function toMidnight(instant: Milliseconds, timezone: string): Milliseconds {
   return firstInstantAt(timezone, Math.floor(toLocalMs(timezone, instant) / DAY_MS) * DAY_MS);

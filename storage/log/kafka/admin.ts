@@ -2,6 +2,7 @@
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import { type FarthingError, notAllowed, unavailable } from '../../../core/foundation/error.ts';
 import { toUs } from '../../../core/foundation/time/instant.ts';
+import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 import type { PartitionLag } from '../log.ts';
 
 type TopicWanted = {
@@ -184,7 +185,7 @@ function topicConfig({ topic, partition_count, replication, retention_hours }: T
     configEntries: [
       // An acknowledged record is on a majority of the replicas: with three, any one may be lost.
       { name: 'min.insync.replicas', value: String(replication < 3 ? 1 : Math.floor(replication / 2) + 1) },
-      { name: 'retention.ms', value: String(retention_hours * 3_600_000) },
+      { name: 'retention.ms', value: String(retention_hours * HOUR_MS) },
       { name: 'retention.bytes', value: '-1' },
       { name: 'cleanup.policy', value: 'delete' },
       { name: 'max.message.bytes', value: String(BATCH_BYTES_MAX) },

@@ -4,10 +4,11 @@
  * of the request.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 import type { Database } from '../../foundation/stores.ts';
 
 export const LEASE_SECONDS = 30;
-const RETENTION_MS = 48 * 3_600_000;
+const RETENTION_MS = 48 * HOUR_MS;
 
 export type Claim = Scope & {
   readonly id: string;

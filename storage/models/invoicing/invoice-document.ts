@@ -1,5 +1,6 @@
 /** Table `invoice_documents`: the latest PDF of an invoice. A missing PDF is generated again. */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import type { Database } from '../../foundation/stores.ts';
 
 type OfInvoice = { readonly invoice_id: string; readonly invoice_version: number };
@@ -37,7 +38,7 @@ const RETENTION_DAYS = 90;
 
 /** Deletes old documents, for the scheduler. Returns their number. */
 export async function purgeDocuments(database: Database, now: Date): Promise<number> {
-  const before = new Date(now.getTime() - RETENTION_DAYS * 86_400_000);
+  const before = new Date(now.getTime() - RETENTION_DAYS * DAY_MS);
   const answer = await database.raw('delete from invoice_documents where created_at < ?', [before]);
   return answer.rowCount ?? 0;
 }

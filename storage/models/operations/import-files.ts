@@ -4,6 +4,7 @@
  */
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import type { FileEncoding, UsedMapping } from '../../../core/platform/import/mapping/record.ts';
 import type { Database } from '../../foundation/stores.ts';
 
@@ -148,7 +149,7 @@ const RETENTION_DAYS = 7;
  * Returns the number of deleted chunks.
  */
 export async function purgeImportFiles(database: Database, now: Date): Promise<number> {
-  const before = new Date(now.getTime() - RETENTION_DAYS * 86_400_000);
+  const before = new Date(now.getTime() - RETENTION_DAYS * DAY_MS);
   const answer = await database.raw(
     `with left_over as (
        select task_id from import_files where used_at < :before
