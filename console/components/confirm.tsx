@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react';
 import { ApiError } from '../client/client.ts';
 import { type Needs, useMayNot } from '../client/permission.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
+import { showApiText } from './api-text.ts';
 import { Button } from './button.tsx';
 import styles from './confirm.module.css';
 
@@ -70,7 +71,7 @@ export function Confirm({
         )}
         {error !== null && (
           <p role="alert" className={styles.error}>
-            {error}
+            {showApiText(error)}
           </p>
         )}
         <div className={styles.actions}>

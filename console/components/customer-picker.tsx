@@ -16,7 +16,7 @@ type CustomerPickerProps = {
   className?: string | undefined;
   /** Label of a field of a form; a filter has none, and chooses any customer by default. */
   label?: string;
-  error?: string | undefined;
+  error?: ReactNode;
 };
 
 export function CustomerPicker(props: CustomerPickerProps): ReactNode {

@@ -2,6 +2,7 @@
 import { type UseMutationResult, useMutation } from '@tanstack/react-query';
 import type { MouseEvent, ReactNode } from 'react';
 import { type Needs, useMayNot } from '../client/permission.ts';
+import { showApiText } from './api-text.ts';
 import { Button } from './button.tsx';
 import styles from './confirm.module.css';
 import { findFieldError } from './field-errors.ts';
@@ -50,7 +51,7 @@ export function FormFoot({
     <>
       {isShown && (
         <p role="alert" className={styles.error}>
-          {deed.error?.message}
+          {deed.error && showApiText(deed.error.message)}
         </p>
       )}
       <div className={styles.actions}>

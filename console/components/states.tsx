@@ -4,6 +4,7 @@ import { type ReactNode, useEffect } from 'react';
 import { ApiError } from '../client/client.ts';
 import type { ListOfPages } from '../client/pages.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
+import { showApiText } from './api-text.ts';
 import { Button } from './button.tsx';
 import { CopyId } from './copy.tsx';
 import { useOpenOverlay } from './overlays.ts';
@@ -62,7 +63,7 @@ function FailureDetails({ error, onRetry }: { error: unknown; onRetry?: (() => v
   const isMissing = error instanceof ApiError && error.status === 404;
   return (
     <>
-      <p className="muted">{error instanceof Error ? error.message : String(error)}</p>
+      <p className="muted">{showApiText(error instanceof Error ? error.message : String(error))}</p>
       {isForbidden && <p className="muted">{texts.askAdmin}</p>}
       {error instanceof ApiError && error.request_id && <p className="label mono">{error.request_id}</p>}
       {onRetry && !isForbidden && !isMissing && (

@@ -275,10 +275,16 @@ describe('the request of a new subscription', () => {
   it('shows an error above its inputs unless one of them shows it', () => {
     const refuse = (field: string) =>
       new ApiError(400, { code: 'validation_error', message: `${field}: is wrong`, details: { field } }, null);
-    const find = (field: string) => findUnshownError(refuse(field), 'phases[1]', /^\.end_date$/);
+    const find = (field: string) => {
+      const shown = findUnshownError(refuse(field), 'phases[1]', /^\.end_date$/);
+      return shown && (shown.props as { lang: string; children: string });
+    };
     expect(find('phases[1].end_date')).to.equal(undefined);
-    expect(find('phases[1].metadata.name')).to.equal('phases[1].metadata.name: is wrong');
-    expect(find('phases[1]')).to.equal('phases[1]: is wrong');
+    expect(find('phases[1].metadata.name')).to.deep.equal({
+      lang: 'en',
+      children: 'phases[1].metadata.name: is wrong',
+    });
+    expect(find('phases[1]')?.children).to.equal('phases[1]: is wrong');
     expect(find('phases[10].start_date')).to.equal(undefined);
     expect(find('currency')).to.equal(undefined);
     expect(findUnshownError(new Error('offline'), 'phases[1]', /^$/)).to.equal(undefined);

@@ -96,7 +96,7 @@ export function CustomerForm({ customer, onClose }: { customer?: CustomerRecord;
 type BoundField = {
   label: string;
   value: string;
-  error: string | undefined;
+  error: ReactNode;
   onChange: (event: { currentTarget: HTMLInputElement }) => void;
 };
 
@@ -130,7 +130,7 @@ function AddressFields({ bind, country }: { bind: (field: TextField) => BoundFie
 type TaxFieldsProps = {
   draft: CustomerDraft;
   onChange: (next: Partial<CustomerDraft>) => void;
-  error: string | undefined;
+  error: ReactNode;
 };
 
 function TaxFields({ draft, onChange, error }: TaxFieldsProps): ReactNode {

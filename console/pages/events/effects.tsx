@@ -1,6 +1,7 @@
 /** Effects of a planned correction: usage of meters, lines of drafts and of the next invoice, before → after. */
 import type { ReactNode } from 'react';
 import type { paths } from '../../client/openapi.d.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Loading } from '../../components/states.tsx';
 import { Money, Quantity } from '../../figures/money.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -18,7 +19,7 @@ export function Effects({ effects, error, isPending }: EffectsProps): ReactNode 
       <h3>{texts.effects}</h3>
       {error ? (
         <p className={styles.fault} role="alert">
-          {error.message}
+          {showApiText(error.message)}
         </p>
       ) : effects === undefined ? (
         <Loading rows={2} />

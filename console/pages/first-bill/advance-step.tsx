@@ -5,6 +5,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, sessionQuery, useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { formatDay } from '../../figures/format.ts';
@@ -58,7 +59,7 @@ export function AdvanceStep({ bill, onPin, ...step }: StepProps): ReactNode {
       {progress && (isBusy || run.error) && <YearSteps progress={progress} isFailed={run.error !== null} />}
       {run.error && (
         <p role="alert" className={styles.error}>
-          {texts.failedYear} {run.error.message}
+          {texts.failedYear} {showApiText(run.error.message)}
         </p>
       )}
       <YearInvoices bill={bill} />

@@ -6,6 +6,7 @@ import { type FormEvent, type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { findFieldError } from '../../components/field-errors.ts';
 import { type Deed, useDeed } from '../../components/form.tsx';
@@ -40,7 +41,7 @@ export function SellStep({ bill, ...step }: StepProps): ReactNode {
       </div>
       {create.error && (
         <p role="alert" className={styles.error}>
-          {create.error.message}
+          {showApiText(create.error.message)}
         </p>
       )}
       <Sentence create={create} blocked={blocked ?? (can(session, 'ai', 'write') ? null : texts.mayNot)} />
@@ -82,7 +83,7 @@ function Sentence({ create, blocked }: { create: Deed<CatalogueDraft, void>; blo
         autosize
         minRows={2}
         value={description}
-        error={findFieldError(parse, 'description') ?? parse.error?.message}
+        error={parse.error && showApiText(parse.error.message)}
         onChange={({ currentTarget }) => {
           setDescription(currentTarget.value);
           parse.reset();

@@ -6,6 +6,7 @@ import { type ReactNode, useState } from 'react';
 import { API_BASE, api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
@@ -114,7 +115,7 @@ function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }):
       <p className="label">{key === null ? texts.needsKey : texts.keyOnce}</p>
       {error && (
         <p role="alert" className={styles.error}>
-          {error.message}
+          {showApiText(error.message)}
         </p>
       )}
       <div className={styles.actions}>

@@ -6,6 +6,7 @@ import type { ReactNode } from 'react';
 import { api, linkTo, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -91,7 +92,7 @@ export function InvoiceActions({ invoice }: { invoice: InvoiceRecord }): ReactNo
       )}
       {recompute.error && (
         <p role="alert" className="muted">
-          {recompute.error.message}
+          {showApiText(recompute.error.message)}
         </p>
       )}
       {dialogue === 'pay' && isOwed && mayNotPay === null && (

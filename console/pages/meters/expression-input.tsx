@@ -1,6 +1,7 @@
 /** An expression, with its error where it stands: the line is repeated with a mark under the place. */
 import { Textarea } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { showApiText } from '../../components/api-text.ts';
 import { useTexts } from '../../texts/texts.ts';
 import { findErrorPlace, shortenError } from './meter-draft.ts';
 import { METER_TEXTS } from './meter-texts.ts';
@@ -24,7 +25,7 @@ export function ExpressionInput({ value, onValue, error }: ExpressionInputProps)
         classNames={{ input: 'mono' }}
         value={value}
         onChange={({ currentTarget }) => onValue(currentTarget.value)}
-        error={error && shortenError(error)}
+        error={error && showApiText(shortenError(error))}
       />
       {place && line !== undefined && (
         <pre className={styles.place} aria-hidden="true">

@@ -11,7 +11,7 @@ type FilterRowsProps = {
   filters: readonly FilterDraft[];
   onFilters: (filters: readonly FilterDraft[]) => void;
   properties: readonly { property: string; sample_values: readonly string[] }[];
-  error: string | undefined;
+  error: ReactNode;
 };
 
 export function FilterRows({ filters, onFilters, properties, error }: FilterRowsProps): ReactNode {

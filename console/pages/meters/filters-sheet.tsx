@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError, api, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { FormFoot, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -32,7 +33,9 @@ export function FiltersSheet({ meter, onClose }: { meter: MeterRecord; onClose: 
     save.mutate(undefined);
   };
   const error =
-    save.error instanceof ApiError && save.error.field?.startsWith('filters') ? save.error.message : undefined;
+    save.error instanceof ApiError && save.error.field?.startsWith('filters')
+      ? showApiText(save.error.message)
+      : undefined;
   return (
     <SideSheet title={texts.filtersTitle} subtitle={texts.filtersEffect} onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>

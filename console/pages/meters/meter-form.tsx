@@ -2,6 +2,7 @@
 import { Autocomplete, Radio, Select, TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useGet } from '../../client/queries.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Choice } from '../../components/choice.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Section } from '../../components/page.tsx';
@@ -24,6 +25,7 @@ import styles from './meters.module.css';
 export type MeterFormProps = {
   draft: MeterDraft;
   onDraft: (draft: MeterDraft) => void;
+  /** Message of the API for a field. */
   errorAt: (field: string) => string | undefined;
 };
 
@@ -54,7 +56,7 @@ export function MeterForm({ draft, onDraft, errorAt }: MeterFormProps): ReactNod
           data={seen.map(({ event_name }) => event_name)}
           value={draft.event_name}
           onChange={(event_name) => change({ event_name })}
-          error={errorAt('event_name')}
+          error={showApiText(errorAt('event_name'))}
           renderOption={({ option }) => (
             <span className={styles.option}>
               <span className="mono">{option.value}</span>
@@ -73,7 +75,7 @@ export function MeterForm({ draft, onDraft, errorAt }: MeterFormProps): ReactNod
           filters={draft.filters}
           onFilters={(filters) => change({ filters })}
           properties={properties.data?.items ?? []}
-          error={errorAt('filters')}
+          error={showApiText(errorAt('filters'))}
         />
       </Section>
       <Section title={texts.how}>
@@ -81,7 +83,7 @@ export function MeterForm({ draft, onDraft, errorAt }: MeterFormProps): ReactNod
           aria-label={texts.how}
           value={draft.type}
           onChange={(type) => change({ type: type as AggregationChoice })}
-          error={errorAt('type')}
+          error={showApiText(errorAt('type'))}
         >
           <div className={styles.aggregations}>
             {AGGREGATION_CHOICES.map((type) => (
@@ -121,7 +123,7 @@ export function MeterForm({ draft, onDraft, errorAt }: MeterFormProps): ReactNod
             required
             value={draft.name}
             onChange={({ currentTarget }) => change({ name: currentTarget.value })}
-            error={errorAt('name')}
+            error={showApiText(errorAt('name'))}
           />
           <Select
             label={texts.reset}
@@ -132,7 +134,7 @@ export function MeterForm({ draft, onDraft, errorAt }: MeterFormProps): ReactNod
             ]}
             value={draft.reset_usage}
             onChange={(reset) => reset && change({ reset_usage: reset as MeterDraft['reset_usage'] })}
-            error={errorAt('reset_usage')}
+            error={showApiText(errorAt('reset_usage'))}
           />
         </div>
       </Section>
@@ -171,7 +173,7 @@ function ValueFields({
           data={names}
           value={draft.field}
           onChange={(field) => change({ field })}
-          error={errorAt('field')}
+          error={showApiText(errorAt('field'))}
           description={
             hasTexts
               ? texts.notNumbers
@@ -193,7 +195,7 @@ function ValueFields({
           required
           value={draft.multiplier}
           onValue={(multiplier) => change({ multiplier })}
-          error={errorAt('multiplier')}
+          error={showApiText(errorAt('multiplier'))}
         />
       )}
       {canBucket(draft.type) && (
@@ -206,7 +208,7 @@ function ValueFields({
           ]}
           value={draft.bucket_size}
           onChange={(size) => change({ bucket_size: size ?? '' })}
-          error={errorAt('bucket_size')}
+          error={showApiText(errorAt('bucket_size'))}
         />
       )}
       {canGroup(draft) && (
@@ -217,7 +219,7 @@ function ValueFields({
           data={names}
           value={draft.group_by}
           onChange={(group_by) => change({ group_by })}
-          error={errorAt('group_by')}
+          error={showApiText(errorAt('group_by'))}
         />
       )}
     </div>

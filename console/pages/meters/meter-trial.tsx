@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Bars } from '../../charts/bars.tsx';
 import { ApiError } from '../../client/client.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Sheet } from '../../components/page.tsx';
 import { Loading } from '../../components/states.tsx';
 import { formatCount, formatDay } from '../../figures/format.ts';
@@ -71,7 +72,7 @@ export function MeterTrial({ draft, range, trial }: MeterTrialProps): ReactNode 
           </>
         ) : trial.error ? (
           <p role="alert" className={styles.fault}>
-            {isElsewhere ? texts.trialBroken : trial.error.message}
+            {isElsewhere ? texts.trialBroken : showApiText(trial.error.message)}
           </p>
         ) : trial.isReady ? (
           <Loading rows={3} />

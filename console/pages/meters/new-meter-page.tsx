@@ -6,6 +6,7 @@ import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError, api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { Columns, PageHead } from '../../components/page.tsx';
@@ -57,7 +58,7 @@ export function NewMeterPage(): ReactNode {
         <MeterForm draft={draft} onDraft={setDraft} errorAt={errorAt} />
         {create.error && (
           <p role="alert" className={isElsewhere ? 'visually-hidden' : styles.fault}>
-            {create.error.message}
+            {showApiText(create.error.message)}
           </p>
         )}
         <div className={styles.foot}>

@@ -3,6 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { CostCurve } from '../../charts/cost-curve.tsx';
 import { ApiError } from '../../client/client.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { NumberInput } from '../../components/number-input.tsx';
 import { Sheet } from '../../components/page.tsx';
 import { Loading } from '../../components/states.tsx';
@@ -52,7 +53,7 @@ export function CostPanel(props: CostPanelProps): ReactNode {
       </div>
       {error && !isElsewhere ? (
         <p role="alert" className={styles.fault}>
-          {error.message}
+          {showApiText(error.message)}
         </p>
       ) : cost ? (
         <>

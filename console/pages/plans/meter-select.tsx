@@ -13,7 +13,7 @@ const METERS_MAX = 100;
 type MeterSelectProps = {
   draft: PriceDraft;
   onMeter: (changes: Pick<PriceDraft, 'meter_id'> & Partial<PriceDraft>) => void;
-  error: string | undefined;
+  error: ReactNode;
 };
 
 export function MeterSelect({ draft, onMeter, error }: MeterSelectProps): ReactNode {

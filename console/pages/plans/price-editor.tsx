@@ -162,6 +162,6 @@ export function PriceEditor(props: PriceEditorProps): ReactNode {
 }
 
 /** The message for a field of the draft. A cost names it as a part of its `price`. */
-function findFieldError(error: Error | null, field: string): string | undefined {
+function findFieldError(error: Error | null, field: string): ReactNode {
   return findExactError(error, field) ?? findExactError(error, `price.${field}`);
 }

@@ -15,7 +15,7 @@ type PriceTermsProps = {
   onDraft: (draft: PriceDraft) => void;
   isStored: boolean;
   isReadOnly: boolean;
-  errorAt: (field: string) => string | undefined;
+  errorAt: (field: string) => ReactNode;
   runningCount: number;
 };
 

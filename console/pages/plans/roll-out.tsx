@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { useMayNot } from '../../client/permission.ts';
 import { getQuery, invalidate, useGet } from '../../client/queries.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { Facts, Section } from '../../components/page.tsx';
@@ -60,7 +61,7 @@ export function RollOut({ plan, onClose }: { plan: PlanRecord; onClose: () => vo
     >
       {start.error && (
         <p role="alert" className={styles.warning}>
-          {start.error.message}
+          {showApiText(start.error.message)}
         </p>
       )}
       {start.data ? (
@@ -135,7 +136,7 @@ function RunProgress({ workflow_id, run_id }: RunProgressProps): ReactNode {
   if (data && !RUNS.includes(data.status))
     return (
       <p role="alert">
-        {texts.rollOutFailed} {data.error?.message}
+        {texts.rollOutFailed} {data.error && showApiText(data.error.message)}
       </p>
     );
   return <p role="status">{texts.rollOutRuns}</p>;

@@ -12,7 +12,7 @@ type SinglePriceProps = {
   draft: PriceDraft;
   onDraft: (draft: PriceDraft) => void;
   scale: PriceScale;
-  errorAt: (field: string) => string | undefined;
+  errorAt: (field: string) => ReactNode;
   isReadOnly: boolean;
 };
 

@@ -19,7 +19,7 @@ export type TierTableProps = {
   /** Cost of each tier at its end. */
   totals: readonly (string | null)[];
   totalLabel: string;
-  errorAt: (field: string) => string | undefined;
+  errorAt: (field: string) => ReactNode;
   isReadOnly: boolean;
 };
 

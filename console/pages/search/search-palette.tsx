@@ -10,6 +10,7 @@ import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState 
 import { ApiError } from '../../client/client.ts';
 import { getQuery } from '../../client/queries.ts';
 import { useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Chip } from '../../components/chip.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { filterActions, isNamed, type PaletteAction } from './actions.ts';
@@ -139,9 +140,13 @@ export function SearchPalette({ onClose }: { onClose: () => void }): ReactNode {
           )}
           {search.error && (
             <p className={styles.note} role="alert">
-              {search.error instanceof ApiError && search.error.status === 403
-                ? texts.forbidden
-                : `${texts.failed}: ${search.error.message}`}
+              {search.error instanceof ApiError && search.error.status === 403 ? (
+                texts.forbidden
+              ) : (
+                <>
+                  {texts.failed}: {showApiText(search.error.message)}
+                </>
+              )}
             </p>
           )}
           <p className={styles.foot}>

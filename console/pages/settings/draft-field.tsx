@@ -1,6 +1,7 @@
 import { Textarea, TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { ApiError } from '../../client/client.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { useTexts } from '../../texts/texts.ts';
 import { COMPANY_TEXTS } from './company-texts.ts';
 import { type CompanyDraft, findDraftField } from './setting-records.ts';
@@ -49,7 +50,7 @@ export function DraftField({
     label: texts[field],
     value: draft[field],
     required: isRequired,
-    error: isNamed ? error.message : undefined,
+    error: isNamed ? showApiText(error.message) : undefined,
     autoComplete: AUTO_COMPLETE[field] ?? 'off',
   };
   return isLong ? (

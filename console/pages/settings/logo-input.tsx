@@ -11,7 +11,7 @@ export function LogoInput({
   onLogo,
 }: {
   logo: string | null;
-  error: string | undefined;
+  error: ReactNode;
   onLogo: (logo: string | null) => void;
 }): ReactNode {
   const texts = useTexts(COMPANY_TEXTS);

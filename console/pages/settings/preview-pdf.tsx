@@ -2,6 +2,7 @@
 import { type ReactNode, useEffect, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { defineTexts, useTexts } from '../../texts/texts.ts';
@@ -30,7 +31,7 @@ export function PreviewPdf({ body }: { body: PreviewBody }): ReactNode {
       </Button>
       {preview.error ? (
         <p role="alert" className={styles.error}>
-          {preview.error.message}
+          {showApiText(preview.error.message)}
         </p>
       ) : made && !isStale ? (
         <span>

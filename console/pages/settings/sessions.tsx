@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import { api } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { useDeed } from '../../components/form.tsx';
@@ -61,7 +62,7 @@ function SessionRow({ session }: { session: UserSession }): ReactNode {
         </div>
         {end.error && (
           <p role="alert" className={styles.error}>
-            {end.error.message}
+            {showApiText(end.error.message)}
           </p>
         )}
       </div>

@@ -7,6 +7,7 @@ import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
@@ -118,7 +119,7 @@ function OrderSwitch({ config }: { config: TaxOrder }): ReactNode {
       />
       {save.error && (
         <p role="alert" className={styles.error}>
-          {save.error.message}
+          {showApiText(save.error.message)}
         </p>
       )}
     </Sheet>

@@ -7,6 +7,7 @@ import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { invalidate, postQuery, useGet } from '../../client/queries.ts';
 import { useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
@@ -113,7 +114,7 @@ function RolesInput({
 }: {
   type: MemberType;
   value: string[];
-  error: string | undefined;
+  error: ReactNode;
   onValue: (roles: string[]) => void;
 }): ReactNode {
   const texts = useTexts(TEAM_TEXTS);
@@ -267,7 +268,7 @@ function OpenMember({ member, onClose }: { member: Member; onClose: () => void }
       />
       {archive.error && (
         <p role="alert" className={styles.error}>
-          {archive.error.message}
+          {showApiText(archive.error.message)}
         </p>
       )}
       <form className={styles.form} onSubmit={submit} aria-label={texts.roles}>

@@ -73,7 +73,7 @@ export function CommitmentPart({ draft, prices, findError, set }: DraftPartProps
 type LineCommitmentProps = {
   price: PlanPrice;
   line: CommitmentDraft;
-  error: string | undefined;
+  error: ReactNode;
   onLine: (line: CommitmentDraft) => void;
 };
 

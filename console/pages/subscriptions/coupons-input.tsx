@@ -9,7 +9,7 @@ const COUPONS_MAX = 200;
 type CouponsInputProps = {
   label: string;
   value: readonly string[];
-  error: string | undefined;
+  error: ReactNode;
   onValue: (coupon_ids: string[]) => void;
 };
 

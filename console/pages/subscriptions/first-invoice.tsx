@@ -2,6 +2,7 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { components } from '../../client/openapi.d.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Section, Sheet } from '../../components/page.tsx';
 import { Failure, Loading } from '../../components/states.tsx';
 import { Day } from '../../figures/when.tsx';
@@ -35,7 +36,7 @@ export function FirstInvoice({ preview, missing, isLater, isFieldError }: FirstI
             <p className="muted">{missing}</p>
           ) : isError ? (
             isFieldError ? (
-              <p className={styles.error}>{error.message}</p>
+              <p className={styles.error}>{showApiText(error.message)}</p>
             ) : (
               <Failure error={error} />
             )

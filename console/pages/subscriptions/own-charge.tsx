@@ -20,7 +20,7 @@ type OwnChargeProps = {
   name: string;
   charge: PriceDraft;
   onCharge: (charge: PriceDraft) => void;
-  errorAt: (field: string) => string | undefined;
+  errorAt: (field: string) => ReactNode;
 };
 
 export function OwnCharge({ name, charge, onCharge, errorAt }: OwnChargeProps): ReactNode {

@@ -15,7 +15,7 @@ type SharingInputProps = {
   label: string;
   description: string;
   value: readonly string[];
-  error: string | undefined;
+  error: ReactNode;
   onValue: (external_ids: string[]) => void;
 };
 

@@ -20,7 +20,7 @@ import {
 } from './subscription-draft.ts';
 import styles from './subscriptions.module.css';
 
-type FindError = (field: string) => string | undefined;
+type FindError = (field: string) => ReactNode;
 export type DraftPartProps = {
   draft: SubscriptionDraft;
   prices: readonly PlanPrice[];

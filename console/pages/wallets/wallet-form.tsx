@@ -107,7 +107,7 @@ export function WalletForm({ customer_id, onClose }: WalletFormProps): ReactNode
 type CustomerSelectProps = {
   value: string | null;
   onValue: (value: string | null) => void;
-  error: string | undefined;
+  error: ReactNode;
 };
 
 function CustomerSelect({ value, onValue, error }: CustomerSelectProps): ReactNode {

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { api } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { CodeBlock, CopyId } from '../../components/copy.tsx';
 import { useDeed } from '../../components/form.tsx';
@@ -75,7 +76,7 @@ export function DeliverySheet({ id, blocked, onClose }: DeliverySheetProps): Rea
             />
             {resend.error && (
               <p role="alert" className={styles.error}>
-                {resend.error.message}
+                {showApiText(resend.error.message)}
               </p>
             )}
             <h3 className={styles.part}>{texts.attempts}</h3>

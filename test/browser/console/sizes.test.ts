@@ -1,12 +1,16 @@
 /** Bytes of the first page of the console, the origin of all that it loads, and the styles of its components. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { brotliCompressSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { Request } from 'playwright-core';
 import { findConsoleFolder, ROOT } from '../../../process/console-files.ts';
 import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../../support/console.ts';
 
 const SCRIPT_BYTES_MAX = 220 * 1024;
+const START_BYTES_MAX = 60 * 1024;
+/** Class of a component of the library. */
+const STYLED = /\bm_[\da-f]{6,8}\b/;
 const UNPACKED_BYTES_MAX = 1_500;
 
 describe('the first page of the console', function () {
@@ -45,6 +49,16 @@ describe('the first page of the console', function () {
     expect(html).to.not.match(/<style|\son\w+=|javascript:/);
   });
 
+  it('starts the router without React and the components, in at most 60 KB of packed scripts', () => {
+    const folder = findConsoleFolder(ROOT)!;
+    const html = readFileSync(join(folder, 'index.html'), 'utf8');
+    const [, entry] = /<script type="module"[^>]* src="\/assets\/([^"]+)"/.exec(html)!;
+    const start = listImported(join(folder, 'assets'), entry!);
+    const packed = [...start].map((file) => brotliCompressSync(readFileSync(join(folder, 'assets', file))).length);
+    expect(packed.reduce((sum, bytes) => sum + bytes, 0)).to.be.below(START_BYTES_MAX);
+    for (const file of start) expect(readFileSync(join(folder, 'assets', file), 'utf8'), file).to.not.match(STYLED);
+  });
+
   it('has the styles of each component of the library that it uses', () => {
     const folder = join(findConsoleFolder(ROOT)!, 'assets');
     const readAll = (ending: string) =>
@@ -60,3 +74,12 @@ describe('the first page of the console', function () {
     expect(used.filter((name) => !styled.has(name))).to.deep.equal([]);
   });
 });
+
+/** The file and all that it imports before it runs. */
+function listImported(folder: string, file: string, found = new Set<string>()): Set<string> {
+  if (found.has(file)) return found;
+  found.add(file);
+  const imports = readFileSync(join(folder, file), 'utf8').matchAll(/(?:from|import)\s*["']\.\/([\w.-]+\.js)["']/g);
+  for (const [, imported] of imports) listImported(folder, imported!, found);
+  return found;
+}

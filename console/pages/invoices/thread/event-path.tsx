@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import type { components } from '../../../client/openapi.d.ts';
 import { useGet } from '../../../client/queries.ts';
+import { showApiText } from '../../../components/api-text.ts';
 import { Chip } from '../../../components/chip.tsx';
 import { formatCount } from '../../../figures/format.ts';
 import { useLanguage, useTexts } from '../../../texts/texts.ts';
@@ -31,7 +32,7 @@ export function EventPath({ proof, line_id, event_id }: EventPathProps): ReactNo
   if (error)
     return (
       <p role="alert" className={styles.note}>
-        {error.message}
+        {showApiText(error.message)}
       </p>
     );
   if (!shown.data || !report.data)

@@ -6,6 +6,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { useGet } from '../../../client/queries.ts';
 import { can, useSession } from '../../../client/session.ts';
+import { showApiText } from '../../../components/api-text.ts';
 import { Chip } from '../../../components/chip.tsx';
 import { Knot } from '../../../components/thread.tsx';
 import { formatCount } from '../../../figures/format.ts';
@@ -63,7 +64,7 @@ export function ProofKnot({ invoice, line, ends, event, onFollow }: ProofKnotPro
   const mayFollow = can(session, 'event', 'read');
   return (
     <Knot title={texts.proof} value={<span role="status">{chip}</span>} isFilled>
-      {error && <p role="alert">{error.message}</p>}
+      {error && <p role="alert">{showApiText(error.message)}</p>}
       {seal && (
         <p>
           <span className={styles.hash} title={seal.root}>
