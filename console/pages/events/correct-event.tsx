@@ -54,7 +54,8 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
     (parsed !== null && formatExact(parsed) !== formatExact(properties));
   const [tried] = useDebouncedValue(body, TYPING_MS);
   const preview = useQuery({
-    queryKey: ['/events/{id}/replace/preview', id, tried] as const,
+    // A correction that was made must not be previewed again: the key is none of the paths that are marked as stale.
+    queryKey: ['effects', '/events/{id}/replace/preview', id, tried] as const,
     queryFn: () =>
       readData(
         api.POST('/events/{id}/replace/preview', {

@@ -21,7 +21,8 @@ export function VoidEvent({ event: { id }, onDone, onClose }: VoidEventProps): R
   const texts = useTexts(EVENT_TEXTS);
   const [reason, setReason] = useState('');
   const preview = useQuery({
-    queryKey: ['/events/{id}/void/preview', id] as const,
+    // A correction that was made must not be previewed again: the key is none of the paths that are marked as stale.
+    queryKey: ['effects', '/events/{id}/void/preview', id] as const,
     queryFn: () => readData(api.POST('/events/{id}/void/preview', { params: { path: { id } as never } })),
     staleTime: 0,
     ...whileProcessing,

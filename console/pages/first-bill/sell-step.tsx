@@ -8,7 +8,6 @@ import { invalidate } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
-import { findFieldError } from '../../components/field-errors.ts';
 import { type Deed, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { createCatalogue } from './create-catalogue.ts';

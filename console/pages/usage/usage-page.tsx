@@ -1,7 +1,7 @@
 /** The usage explorer: one meter over time, of all customers or of one, split by a property, with its cost and the period before. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { type ReactNode, useDeferredValue } from 'react';
 import { linkTo } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
 import { buttonClass, primaryButtonClass } from '../../components/button.tsx';
@@ -24,11 +24,20 @@ import { CostThread } from './cost-thread.tsx';
 import { METERS, type UsageSearch } from './routes.ts';
 import { SplitTable } from './split-table.tsx';
 import { UsageChart } from './usage-chart.tsx';
-import { UsageControls } from './usage-controls.tsx';
+import { UsageControls, type UsageMeter } from './usage-controls.tsx';
 import { chooseWindow, isAdditive, isTooFine } from './usage-figures.ts';
-import { buildAnalyticsQuery, buildWindowsQuery, type UsageQuery, useSplit } from './usage-queries.ts';
+import {
+  type Analytics,
+  buildAnalyticsQuery,
+  buildWindowsQuery,
+  type MeterUsage,
+  type UsageQuery,
+  type UsageSplit,
+  useSplit,
+} from './usage-queries.ts';
 import { UsageStats } from './usage-stats.tsx';
 import { USAGE_TEXTS } from './usage-texts.ts';
+import type { UsageWindowSize } from './usage-window.ts';
 
 const FROM = '/env/$environment_id/usage';
 /** The export splits at most so many days. */
@@ -36,61 +45,72 @@ const SPLIT_DAYS_MAX = 400;
 
 export function UsagePage(): ReactNode {
   const texts = useTexts(USAGE_TEXTS);
+  const { meter: meter_id } = useSearch({ from: FROM });
+  const meters = usePages('/meters', METERS);
+  const meter = meters.rows.find(({ id }) => id === meter_id) ?? meters.rows[0];
+  if (meters.error) return <Failure error={meters.error} onRetry={meters.refetch} />;
+  if (meters.isPending) return <Loading rows={8} />;
+  if (meter) return <UsageOfMeter meter={meter} meters={meters.rows} />;
+  return (
+    <>
+      <PageHead title={texts.title} />
+      <Empty
+        title={texts.noMeter}
+        action={
+          <Link from={FROM} to="/env/$environment_id/meters/new" search={{}} className={primaryButtonClass}>
+            {texts.newMeter}
+          </Link>
+        }
+      >
+        {texts.noMeterHint}
+      </Empty>
+    </>
+  );
+}
+
+/** Choices that the address names, with defaults for the others. */
+type UsageView = {
+  readonly range: DayRange;
+  readonly before: DayRange;
+  readonly window: UsageWindowSize;
+  readonly isCompared: boolean;
+};
+
+function chooseView({ from, to, window, compare }: UsageSearch, now_ms: number): UsageView {
+  const range = from !== undefined && to !== undefined ? { from, to } : buildPreset('month', now_ms);
+  const wanted = window ?? chooseWindow(range);
+  return {
+    range,
+    before: buildRangeBefore(range),
+    window: isTooFine(wanted, range) ? 'DAY' : wanted,
+    isCompared: compare !== undefined,
+  };
+}
+
+function UsageOfMeter({ meter, meters }: { meter: UsageMeter; meters: readonly UsageMeter[] }): ReactNode {
   const language = useLanguage();
   const search = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const now_ms = useNow();
-  const meters = usePages('/meters', METERS);
-  const meter = meters.rows.find(({ id }) => id === search.meter) ?? meters.rows[0];
-  const range =
-    search.from !== undefined && search.to !== undefined
-      ? { from: search.from, to: search.to }
-      : buildPreset('month', now_ms);
-  const before = buildRangeBefore(range);
-  const wanted = search.window ?? chooseWindow(range);
-  const window = isTooFine(wanted, range) ? 'DAY' : wanted;
+  const view = chooseView(search, now_ms);
+  const { range, before, window, isCompared } = view;
   const query: UsageQuery = {
-    meter_id: meter?.id ?? '',
+    meter_id: meter.id,
     range,
     window,
     ...(search.customer === undefined ? {} : { external_customer_id: search.customer }),
   };
-  const enabled = meter !== undefined;
   const { window: _, ...whole } = query;
-  const usage = useQuery({ ...buildWindowsQuery(query), enabled });
-  const usageBefore = useQuery({
-    ...buildWindowsQuery({ ...query, range: before }),
-    enabled: enabled && search.compare !== undefined,
-  });
-  const isOfOne = search.customer !== undefined;
-  const cost = useQuery({ ...buildAnalyticsQuery(isOfOne ? query : whole), enabled });
-  const compared = search.compare === undefined ? null : before;
+  const usage = useQuery(buildWindowsQuery(query));
+  const usageBefore = useQuery({ ...buildWindowsQuery({ ...query, range: before }), enabled: isCompared });
+  const cost = useQuery(buildAnalyticsQuery(search.customer === undefined ? whole : query));
+  const compared = isCompared ? before : null;
   const split = useSplit({ query, split: search.split, before: compared, values_max: search.values });
+  // A new answer is rendered in slices, because a chart of many windows takes long.
+  const shown = useDeferredValue(usage.data);
   const change = (next: Partial<UsageSearch>) =>
     void navigate({ search: (old: UsageSearch) => dropEmpty({ ...old, ...next }) as never, resetScroll: false });
-  if (meters.error) return <Failure error={meters.error} onRetry={meters.refetch} />;
-  if (meters.isPending) return <Loading rows={8} />;
-  if (!meter)
-    return (
-      <>
-        <PageHead title={texts.title} />
-        <Empty
-          title={texts.noMeter}
-          action={
-            <Link from={FROM} to="/env/$environment_id/meters/new" search={{}} className={primaryButtonClass}>
-              {texts.newMeter}
-            </Link>
-          }
-        >
-          {texts.noMeterHint}
-        </Empty>
-      </>
-    );
   const beforeName = formatRange(language, before);
-  const title =
-    search.split === undefined
-      ? meter.name
-      : texts.by(meter.name, search.split === 'customer' ? texts.customerWord : search.split.slice(2));
   return (
     <WithSheet
       sheet={
@@ -99,35 +119,10 @@ export function UsagePage(): ReactNode {
         ) : null
       }
     >
-      <PageHead
-        title={title}
-        subtitle={
-          usage.data ? (
-            <>
-              UTC · {texts.asOf} <ExactTime at={usage.data.as_of} />
-            </>
-          ) : (
-            'UTC'
-          )
-        }
-        actions={
-          <a
-            className={buttonClass}
-            download
-            title={texts.csvTitle}
-            href={linkTo('/events/usage/export', {
-              ...toInstants(range),
-              meter_ids: meter.id,
-              ...(countDays(range) > SPLIT_DAYS_MAX ? {} : { split: window === 'MONTH' ? 'MONTH' : 'DAY' }),
-            })}
-          >
-            {texts.csv}
-          </a>
-        }
-      />
+      <UsageHead meter={meter} view={view} split={search.split} as_of={usage.data?.as_of} />
       <UsageControls
         search={search}
-        meters={meters.rows}
+        meters={meters}
         meter={meter}
         range={range}
         window={window}
@@ -137,55 +132,128 @@ export function UsagePage(): ReactNode {
       />
       {usage.isError ? (
         <Failure error={usage.error} onRetry={() => void usage.refetch()} />
-      ) : usage.data === undefined ? (
+      ) : shown === undefined ? (
         <Loading rows={8} />
       ) : (
+        <UsageFigures
+          meter={meter}
+          search={search}
+          view={view}
+          usage={shown}
+          usageBefore={isCompared ? usageBefore.data : undefined}
+          beforeName={beforeName}
+          cost={cost.data}
+          split={split}
+          now_ms={now_ms}
+          onChange={change}
+        />
+      )}
+    </WithSheet>
+  );
+}
+
+type UsageHeadProps = { meter: UsageMeter; view: UsageView; split: string | undefined; as_of: string | undefined };
+
+function UsageHead({ meter, view: { range, window }, split, as_of }: UsageHeadProps): ReactNode {
+  const texts = useTexts(USAGE_TEXTS);
+  const isSplitByDay = countDays(range) <= SPLIT_DAYS_MAX;
+  return (
+    <PageHead
+      title={
+        split === undefined
+          ? meter.name
+          : texts.by(meter.name, split === 'customer' ? texts.customerWord : split.slice(2))
+      }
+      subtitle={
+        as_of === undefined ? (
+          'UTC'
+        ) : (
+          <>
+            UTC · {texts.asOf} <ExactTime at={as_of} />
+          </>
+        )
+      }
+      actions={
+        <a
+          className={buttonClass}
+          download
+          title={texts.csvTitle}
+          href={linkTo('/events/usage/export', {
+            ...toInstants(range),
+            meter_ids: meter.id,
+            ...(isSplitByDay ? { split: window === 'MONTH' ? 'MONTH' : 'DAY' } : {}),
+          })}
+        >
+          {texts.csv}
+        </a>
+      }
+    />
+  );
+}
+
+type UsageFiguresProps = {
+  meter: UsageMeter;
+  search: UsageSearch;
+  view: UsageView;
+  usage: MeterUsage;
+  usageBefore: MeterUsage | undefined;
+  beforeName: string;
+  cost: Analytics | undefined;
+  split: UsageSplit;
+  now_ms: number;
+  onChange: (next: Partial<UsageSearch>) => void;
+};
+
+function UsageFigures(props: UsageFiguresProps): ReactNode {
+  const { meter, search, view, usage, usageBefore, beforeName, cost, split, now_ms, onChange } = props;
+  const { range, before, window, isCompared } = view;
+  const texts = useTexts(USAGE_TEXTS);
+  const isCostShown = search.show === 'cost' && search.customer !== undefined;
+  return (
+    <>
+      <UsageStats
+        usage={usage}
+        before={usageBefore}
+        beforeName={beforeName}
+        cost={cost}
+        meter={meter}
+        external_customer_id={search.customer}
+        range={range}
+        onWhy={() => onChange({ why: 'cost' })}
+      />
+      {usage.event_count === 0 ? (
+        <Empty title={texts.nothing}>{texts.nothingHint}</Empty>
+      ) : (
         <>
-          <UsageStats
-            usage={usage.data}
-            before={compared ? usageBefore.data : undefined}
-            beforeName={beforeName}
-            cost={cost.data}
-            meter={meter}
+          <UsageChart
             external_customer_id={search.customer}
+            onShow={(show) => onChange({ show })}
+            title={isCostShown ? texts.costPer(window) : texts.usagePer(meter.name, window)}
+            usage={usage}
+            before={usageBefore}
+            beforeRange={before}
+            beforeName={beforeName}
+            split={search.split === undefined ? null : split}
+            cost={isCostShown ? cost : undefined}
             range={range}
-            onWhy={() => change({ why: 'cost' })}
+            window={window}
+            meter={meter}
+            now_ms={now_ms}
           />
-          {usage.data.event_count === 0 ? (
-            <Empty title={texts.nothing}>{texts.nothingHint}</Empty>
-          ) : (
-            <>
-              <UsageChart
-                external_customer_id={search.customer}
-                onShow={(show) => change({ show })}
-                title={search.show === 'cost' && isOfOne ? texts.costPer(window) : texts.usagePer(meter.name, window)}
-                usage={usage.data}
-                before={compared ? usageBefore.data : undefined}
-                beforeRange={before}
-                beforeName={beforeName}
-                split={search.split === undefined ? null : split}
-                cost={search.show === 'cost' && isOfOne ? cost.data : undefined}
-                range={range}
-                window={window}
-                meter={meter}
-                now_ms={now_ms}
-              />
-              {search.split !== undefined && (
-                <SplitTable
-                  split={split}
-                  name={search.split === 'customer' ? texts.customer : search.split.slice(2)}
-                  total={usage.data}
-                  isAdditive={isAdditive(meter.aggregation.type)}
-                  onMore={(values) => change({ values })}
-                  beforeName={compared ? beforeName : null}
-                  isOfCustomers={search.split === 'customer'}
-                />
-              )}
-            </>
+          {search.split !== undefined && (
+            <SplitTable
+              split={split}
+              name={search.split === 'customer' ? texts.customer : search.split.slice(2)}
+              total={usage}
+              isAdditive={isAdditive(meter.aggregation.type)}
+              onMore={(values) => onChange({ values })}
+              beforeName={isCompared ? beforeName : null}
+              isOfCustomers={search.split === 'customer'}
+            />
           )}
         </>
       )}
-    </WithSheet>
+    </>
   );
 }
 
