@@ -12,8 +12,8 @@ const FRAME = `${import.meta.dirname}/shell/frame.tsx`;
 
 type ModuleGraph = { getModuleInfo(id: string): { readonly importers: readonly string[] } | null };
 
-/** Whether the module runs before React is loaded. */
-function isOfStart(id: string, graph: ModuleGraph): boolean {
+/** Whether the module is needed before React DOM and the components. */
+function isInStartChunk(id: string, graph: ModuleGraph): boolean {
   const seen = new Set<string>();
   const isReached = (each: string): boolean => {
     if (each === MAIN) return true;
@@ -80,12 +80,12 @@ export default defineConfig({
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 700,
     // One file has the modules that many pages share. Without it the first page loads 35 scripts, and a browser loads six at a time. What
-    // runs before React is in a file of its own, so that it does not wait for the other.
+    // is needed before React DOM is in a file of its own, so that it does not wait for the other.
     rolldownOptions: {
       output: {
         codeSplitting: {
           groups: [
-            { name: (id, graph) => (isOfStart(id, graph) ? 'start' : null), priority: 1 },
+            { name: (id, graph) => (isInStartChunk(id, graph) ? 'start' : null), priority: 1 },
             { name: 'shared', minShareCount: PAGES_MIN },
           ],
         },

@@ -3,7 +3,7 @@
  * payment").
  */
 import { createHash } from 'node:crypto';
-import { MINUTE_MS } from '../../core/foundation/time/lengths.ts';
+import { MINUTE_MS } from '../../core/foundation/time/durations.ts';
 
 /**
  * Returns the key of this minute and those of the neighbouring minutes. The earlier minute finds a recent request; the later one covers

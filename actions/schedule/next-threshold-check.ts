@@ -4,8 +4,8 @@
  * period begins. The first midnight of an advance is always checked, because thresholds may have been set since the last check.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import { toInstant } from '../../core/foundation/time/instant.ts';
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
 import { findNextEventTime } from '../../storage/events/next-event.ts';
 import type { Database, Stores } from '../../storage/foundation/stores.ts';
 import { findAdvanceStart } from '../../storage/models/schedule/clock-advances.ts';

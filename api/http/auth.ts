@@ -9,7 +9,7 @@ import type { LRUCache } from 'lru-cache';
 import type { Permission } from '../../core/foundation/access/role.ts';
 import { deriveSessionEnd, shouldRecordUse } from '../../core/foundation/access/session.ts';
 import { FarthingError, invalid } from '../../core/foundation/error.ts';
-import { toInstant } from '../../core/foundation/time/instant.ts';
+import { type Milliseconds, toInstant } from '../../core/foundation/time/instant.ts';
 import { createLru } from '../../storage/foundation/lru.ts';
 import { hashApiKey } from '../../storage/foundation/secrets/api-key.ts';
 import { hashSessionToken } from '../../storage/foundation/secrets/session-token.ts';
@@ -258,9 +258,14 @@ async function holderOfToken(database: Database, claims: Claims): Promise<Authen
   const holder = await findTokenHolder(database, claims);
   if (!holder) throw unauthenticated('the token is not valid');
   const { password_changed_at, ...rest } = holder;
-  if (password_changed_at !== null && claims.issued_at < toInstant(password_changed_at) / 1000)
+  if (password_changed_at !== null && wasIssuedBefore(claims, toInstant(password_changed_at)))
     throw unauthenticated('the password was changed since: sign in again');
   return { ...rest, environment_id: claims.environment_id };
+}
+
+/** Our tokens have milliseconds. One with whole seconds is from elsewhere or from an earlier version, and counts as of the end of its second. */
+function wasIssuedBefore({ issued_at }: Claims, instant: Milliseconds): boolean {
+  return issued_at < (Number.isInteger(issued_at) ? Math.floor(instant / 1000) : instant / 1000);
 }
 
 /** API key of the header `x-api-key`, or after `Bearer`. A JSON Web Token there has three parts, and a key has none. */

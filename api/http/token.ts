@@ -31,12 +31,12 @@ const Payload = z.object({
 
 export async function makeToken(signing: Signing, claims: Omit<Claims, 'issued_at'>, now: Date): Promise<string> {
   const { user_id, tenant_id, environment_id } = claims;
-  // With milliseconds, so that a token from before a new password ends even if both are of one second.
-  const issued = now.getTime() / 1000;
+  // With milliseconds, so that a token ends by a new password of the same second, too.
+  const issued_s = now.getTime() / 1000;
   return new SignJWT({ user_id, tenant_id, ...(environment_id === null ? {} : { environment_id }) })
     .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
-    .setIssuedAt(issued)
-    .setExpirationTime(Math.floor(issued) + DAYS * 86_400)
+    .setIssuedAt(issued_s)
+    .setExpirationTime(Math.floor(issued_s) + DAYS * 86_400)
     .sign(await loadSigningKey(signing));
 }
 

@@ -23,7 +23,7 @@ export function CustomerPicker(props: CustomerPickerProps): ReactNode {
   const { external_id, onCustomer, className, label, error } = props;
   const texts = useTexts(TEXTS);
   const [text, setText] = useState('');
-  const [isUsed, setUsed] = useState(false);
+  const [hasBeenFocused, setFocused] = useState(false);
   const [name] = useDebouncedValue(text.trim(), TYPING_MS);
   const chosen = useCustomer(external_id);
   const chosenName = chosen?.name || external_id;
@@ -36,7 +36,7 @@ export function CustomerPicker(props: CustomerPickerProps): ReactNode {
   };
   const found = useQuery({
     ...postQuery('/customers/search', body, () => api.POST('/customers/search', { body })),
-    enabled: isUsed,
+    enabled: hasBeenFocused,
   });
   const options = new Map((found.data?.items ?? []).map((each) => [each.external_id, each.name || each.external_id]));
   if (external_id !== undefined) options.set(external_id, chosenName ?? external_id);
@@ -51,7 +51,7 @@ export function CustomerPicker(props: CustomerPickerProps): ReactNode {
       value={external_id ?? null}
       data={[...options].map(([value, label]) => ({ value, label }))}
       filter={({ options: all }) => all}
-      onFocus={() => setUsed(true)}
+      onFocus={() => setFocused(true)}
       onSearchChange={setText}
       onChange={(value) => onCustomer(value ?? undefined)}
       clearButtonProps={{ 'aria-label': texts.clear }}

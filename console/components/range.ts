@@ -1,5 +1,5 @@
 /** Half-open ranges of days in UTC. Both ends are dates; the end is the first day that is not in the range. */
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 
 export type DayRange = { readonly from: string; readonly to: string };
 

@@ -1,8 +1,8 @@
 /** All pages of the console. A page is a folder in pages/ with its routes.ts, listed here. */
 import { QueryClient } from '@tanstack/react-query';
 import { createRouter } from '@tanstack/react-router';
-import { ApiError } from '../client/client.ts';
 import { getEnvironment, hashInEnvironment, isOfEnvironment } from '../client/environment.ts';
+import { shouldRetry } from '../client/retry.ts';
 import { apiKeysRoutes } from '../pages/api-keys/routes.ts';
 import { customersRoutes } from '../pages/customers/routes.ts';
 import { eventsRoutes } from '../pages/events/routes.ts';
@@ -19,16 +19,12 @@ import { walletsRoutes } from '../pages/wallets/routes.ts';
 import { webhooksRoutes } from '../pages/webhooks/routes.ts';
 import { environmentRoute, rootRoute, startRoute } from './root-route.ts';
 
-const RETRIES_MAX = 2;
-
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 5_000,
       queryKeyHashFn: hashInEnvironment,
-      // A refused request is refused again, so it is not repeated.
-      retry: (count, error) =>
-        count < RETRIES_MAX && !(error instanceof ApiError && error.status < 500 && error.status !== 429),
+      retry: shouldRetry,
     },
   },
 });

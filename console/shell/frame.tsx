@@ -1,5 +1,6 @@
-/** Renders the console, and has the components around its pages. The router names them before they are loaded (routing/root-route.ts). */
+/** Renders the console. The router loads the components around its pages from this file, too (routing/root-route.ts). */
 import { MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { type AnyRouter, type ErrorComponentProps, RouterProvider } from '@tanstack/react-router';
 import { type ReactNode, StrictMode, startTransition } from 'react';
@@ -7,10 +8,13 @@ import { createRoot } from 'react-dom/client';
 import { Failure } from '../components/states.tsx';
 import { resolveVariables, theme } from '../theme/theme.ts';
 import { LanguageProvider } from './language.tsx';
-import { LaterNotifications } from './notifications.tsx';
 
 export { MissingPage, MissingPageAlone } from './missing-page.tsx';
 export { Shell } from './shell.tsx';
+
+export function FailedPage({ error }: ErrorComponentProps): ReactNode {
+  return <Failure error={error} onRetry={() => location.reload()} />;
+}
 
 type FrameInput = { readonly router: AnyRouter; readonly queries: QueryClient; readonly nonce: string };
 
@@ -29,15 +33,11 @@ export function render({ router, queries, nonce }: FrameInput): void {
           <QueryClientProvider client={queries}>
             <LanguageProvider>
               <RouterProvider router={router} />
-              <LaterNotifications />
+              <Notifications position="bottom-right" />
             </LanguageProvider>
           </QueryClientProvider>
         </MantineProvider>
       </StrictMode>,
     ),
   );
-}
-
-export function FailedPage({ error }: ErrorComponentProps): ReactNode {
-  return <Failure error={error} onRetry={() => location.reload()} />;
 }

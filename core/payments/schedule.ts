@@ -2,7 +2,7 @@
  * Retry times of a payment, and the subscriptions that failed retries can end (docs/rules/payments.md, "Tried again" and "After the last
  * try").
  */
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../foundation/time/lengths.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../foundation/time/durations.ts';
 import type { SubscriptionStatus } from '../subscriptions/record.ts';
 import type { PaymentConfig } from './setting.ts';
 

@@ -3,8 +3,8 @@
  * payment due date of an invoice (docs/rules/invoices.md, "Due date").
  */
 import { invalid } from '../foundation/error.ts';
+import { DAY_MS } from '../foundation/time/durations.ts';
 import { LAST_INSTANT, type Milliseconds } from '../foundation/time/instant.ts';
-import { DAY_MS } from '../foundation/time/lengths.ts';
 import type { Period } from '../foundation/time/period.ts';
 import { type BilledSubscription, nextPeriod } from './charges.ts';
 

@@ -4,8 +4,8 @@
  */
 
 import { invalid } from '../foundation/error.ts';
+import { DAY_MS } from '../foundation/time/durations.ts';
 import { formatMs, type Milliseconds, toInstant } from '../foundation/time/instant.ts';
-import { DAY_MS } from '../foundation/time/lengths.ts';
 import { calendarAnchor, leastDays, localDay, nextPeriodEnd } from '../foundation/time/period.ts';
 import type { Subscription } from './record.ts';
 

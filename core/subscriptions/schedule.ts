@@ -5,8 +5,8 @@
 import { z } from 'zod';
 import { notAllowed } from '../foundation/error.ts';
 import { metadata, timestampText } from '../foundation/record.ts';
+import { DAY_MS, MINUTE_MS } from '../foundation/time/durations.ts';
 import { type Milliseconds, toInstant } from '../foundation/time/instant.ts';
-import { DAY_MS, MINUTE_MS } from '../foundation/time/lengths.ts';
 
 export const SCHEDULE_TYPES = ['plan_change', 'cancellation'] as const;
 export const SCHEDULE_STATUSES = ['pending', 'executing', 'executed', 'cancelled', 'failed'] as const;

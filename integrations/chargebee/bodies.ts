@@ -1,6 +1,6 @@
 /** Bodies of pushed records. Texts are shortened to the limits of Chargebee (apidocs.chargebee.com, "Customers", "Invoices"). */
 
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type { PushedCustomer, PushedInvoice } from '../account.ts';
 import { sumMinorUnits } from '../minor-units.ts';
 import { ProviderError } from '../provider-error.ts';

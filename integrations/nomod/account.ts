@@ -4,7 +4,7 @@
  */
 
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,

@@ -4,7 +4,7 @@
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
 import { groupBy } from '../../core/foundation/group-by.ts';
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,

@@ -7,7 +7,7 @@ import { createHmac } from 'node:crypto';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { z } from 'zod';
 import { FarthingError, invalid, notFound, unavailable } from '../../core/foundation/error.ts';
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type {
   PaymentOutcome,
   PaymentProvider,

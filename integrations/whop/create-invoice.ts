@@ -3,7 +3,7 @@
  * An invoice is open from its creation: Whop opens drafts only at a time.
  */
 import { Decimal, sumDecimals } from '../../core/foundation/decimal.ts';
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type { PushedInvoice, SearchedInvoice } from '../account.ts';
 import { type ExactJson, JsonNumber } from '../exact-json.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';

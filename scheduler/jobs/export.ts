@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { ExportSettings } from '../../actions/reporting/exports/destinations.ts';
 import { tryExport } from '../../actions/reporting/exports/perform-export.ts';
 import { EXPORT_JOB, SLOW_EXPORT_JOB } from '../../actions/reporting/exports/scheduled-tasks.ts';
-import { HOUR_MS } from '../../core/foundation/time/lengths.ts';
+import { HOUR_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { loadNow } from '../../storage/models/schedule/environment-clock.ts';
 import type { QueuedWork, WorkAttempt } from '../job.ts';

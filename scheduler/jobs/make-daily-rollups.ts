@@ -3,7 +3,7 @@
  * (docs/decisions/0001-one-aggregate.md).
  */
 
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { requestDailyRollups } from '../../storage/progress/daily-rollups-message.ts';
 import type { ScheduledJob } from '../job.ts';

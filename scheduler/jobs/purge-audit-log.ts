@@ -1,6 +1,6 @@
 /** Deletes entries of the audit log after their retention period (docs/rules/records.md, "The audit log"). */
 
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeAuditEntries } from '../../storage/models/operations/audit-entry.ts';
 import type { ScheduledJob } from '../job.ts';

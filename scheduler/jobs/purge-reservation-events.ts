@@ -1,6 +1,6 @@
 /** Deletes stored log offsets of reservation events after their retention period. */
 
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeReservationEvents } from '../../storage/models/reservations/reservation.ts';
 import type { ScheduledJob } from '../job.ts';

@@ -1,5 +1,5 @@
 /** Deletes system events with their deliveries, and inbound events of providers, after their retention period. */
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { purgeProviderEvents } from '../../storage/queue/provider-events.ts';
 import { purgePublishedBefore } from '../../storage/queue/unstreamed-events.ts';

@@ -1,6 +1,6 @@
 /** Table `otlp_series`: the last value of each cumulative series (docs/decisions/0032-cumulative-metrics.md). */
 import type { Scope } from '../../core/foundation/scope.ts';
-import { DAY_MS } from '../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import { SERIES_RETENTION_DAYS, type SeriesState } from '../../core/metering/event/cumulative.ts';
 import type { Database } from '../foundation/stores.ts';
 

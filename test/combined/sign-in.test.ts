@@ -181,10 +181,11 @@ describe('signing in', () => {
     });
     expect(made.body.password).to.match(/^[\w-]{22}$/);
     const login = (password: string) => post('/auth/login', { email: 'new@example.com', password });
+    api.setNow('2026-03-15T12:00:00.001Z');
     const first = (await login(made.body.password!)).body.token;
     expect((await as(first)('POST', '/environments', { name: 'x', type: 'development' })).status).to.equal(403);
     // In the second of the first token.
-    api.setNow('2026-03-15T12:00:00.001Z');
+    api.setNow('2026-03-15T12:00:00.002Z');
     const change = (body: unknown) => as(first)('PUT', '/users/me', body);
     expect((await change({ password: 'my own words' })).body.details!.field).to.equal('current_password');
     const nothingNew = await change({ current_password: made.body.password });
@@ -199,6 +200,11 @@ describe('signing in', () => {
     expect((await login(made.body.password!)).status).to.equal(403);
     const again = await login('my own words');
     expect((await as(again.body.token)('GET', '/users/me')).body.email).to.equal('new@example.com');
+    // A token with whole seconds, of an earlier version, made after the sign-up in the same second.
+    const { user_id, tenant_id } = again.body;
+    const claims = { user_id: user_id!, tenant_id: tenant_id!, environment_id: null };
+    const whole = await makeToken(api.services, claims, new Date('2026-03-15T12:00:00Z'));
+    expect((await as(whole)('GET', '/users/me')).status).to.equal(200);
   });
 
   it('a secret that was shown to a token is shown again to that token alone', async () => {

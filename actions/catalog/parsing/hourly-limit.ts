@@ -1,5 +1,5 @@
 /** Limits a tenant's calls that cost money, per clock hour and process. */
-import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
+import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
 
 export class HourlyLimit {
   readonly #max: number;

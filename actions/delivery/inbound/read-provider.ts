@@ -4,7 +4,7 @@
  * the connection; refused credentials stop it.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import { isMoneyRead, isSynced } from '../../../core/platform/connection/sync-config.ts';
 import { computeEventRetryAt } from '../../../core/platform/integration/provider-event.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
-import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
+import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
 import type { WebhookEndpoint } from '../../../core/platform/webhook/record.ts';
 import { newId } from '../../../storage/foundation/new-id.ts';
 import type { SecretSealer } from '../../../storage/foundation/secrets/sealing.ts';

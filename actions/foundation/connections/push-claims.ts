@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { SECOND_MS } from '../../../core/foundation/time/lengths.ts';
+import { SECOND_MS } from '../../../core/foundation/time/durations.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Postgres } from '../../../storage/foundation/stores.ts';
 import { IntegrationMappingModel } from '../../../storage/models/foundation/integration-mapping.ts';

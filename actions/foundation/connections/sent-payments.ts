@@ -4,8 +4,8 @@
  */
 import { Decimal, sumDecimals } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
+import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 import type { SentCredit } from '../../../core/payments/provider-changes.ts';
 import { isOverpaymentKey } from '../../../core/payments/record.ts';
 import type { Transaction } from '../../../storage/foundation/stores.ts';

@@ -3,8 +3,8 @@
  * (docs/integrations/README.md, "Reading an invoice").
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import { toInstant } from '../../../core/foundation/time/instant.ts';
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import { isReportFinal } from '../../../core/payments/provider-payments.ts';
 import { computeFirstPull, computeNextPull } from '../../../core/platform/integration/pull-schedule.ts';
 import type { ProviderInvoice } from '../../../integrations/account.ts';

@@ -1,6 +1,6 @@
 /** Records an attempt to close a void page at its provider (docs/rules/checkout.md, "Pages that stay open"). */
 import { Decimal } from '../../../core/foundation/decimal.ts';
-import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
+import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
 import { type ClosingResult, describeUnclosedPage, planPageClosing } from '../../../core/payments/page-closing.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';

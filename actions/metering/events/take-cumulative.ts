@@ -4,7 +4,7 @@
  * wherever one of them ends.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import { advanceSeries, type CumulativePoint, type SeriesState } from '../../../core/metering/event/cumulative.ts';
 import type { Stores, Transaction } from '../../../storage/foundation/stores.ts';
 import { addOutboxEvents, type OutboxEvents, removeOutboxEvents } from '../../../storage/progress/event-outbox.ts';

@@ -6,8 +6,8 @@
 import { hasGrants } from '../../../core/catalog/entitlement/grant-record.ts';
 import { ZERO } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
+import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
-import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import {
   computeGrantGroupState,

@@ -1,7 +1,7 @@
 /** Lists what needs a person: failed payments, overdue invoices, events that are not counted, alerts and failures. */
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import { formatUs, toUs } from '../../../core/foundation/time/instant.ts';
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import type { UncountedReason } from '../../../core/metering/event/uncounted.ts';
 import { ATTENTION_KINDS, type AttentionKind } from '../../../core/platform/attention.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';

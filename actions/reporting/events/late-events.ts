@@ -4,8 +4,8 @@
  */
 import { groupBy } from '../../../core/foundation/group-by.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import { type Microseconds, toInstant } from '../../../core/foundation/time/instant.ts';
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import { properties as propertiesIn } from '../../../core/metering/event-text.ts';
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
 import { loadHistories } from '../../../storage/events/corrections.ts';

@@ -9,8 +9,8 @@ import {
 import { type Decimal, ZERO } from '../../../core/foundation/decimal.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import { ceilToMs, formatUs, type Milliseconds, toUs } from '../../../core/foundation/time/instant.ts';
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import { type WindowSize, windowAt, windowCount } from '../../../core/foundation/time/window.ts';
 import type { PaymentStatus } from '../../../core/invoicing/invoice/record.ts';

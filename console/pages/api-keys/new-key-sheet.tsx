@@ -2,7 +2,7 @@
 import { Select, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import { api, readData } from '../../client/client.ts';
 import { invalidate } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';

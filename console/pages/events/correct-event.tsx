@@ -10,7 +10,7 @@ import { findFieldError } from '../../components/field-errors.ts';
 import { FormFoot, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Effects } from './effects.tsx';
-import { type EventThreadData, whileProcessing } from './event-queries.ts';
+import { buildPreviewKey, type EventThreadData, whileProcessing } from './event-queries.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
 
@@ -54,8 +54,7 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
     (parsed !== null && formatExact(parsed) !== formatExact(properties));
   const [tried] = useDebouncedValue(body, TYPING_MS);
   const preview = useQuery({
-    // A correction that was made must not be previewed again: the key is none of the paths that are marked as stale.
-    queryKey: ['effects', '/events/{id}/replace/preview', id, tried] as const,
+    queryKey: buildPreviewKey('replace', id, tried),
     queryFn: () =>
       readData(
         api.POST('/events/{id}/replace/preview', {

@@ -34,7 +34,10 @@ export function EventList(props: EventListProps): ReactNode {
   const list = useInfiniteQuery(buildEventsQuery(filters));
   const loaded = useMemo(() => (list.data?.pages ?? []).flatMap(({ events }) => events as EventRow[]), [list.data]);
   const rows = useMemo(() => joinRows(live.tail, loaded), [live.tail, loaded]);
-  const faults = useFaults(filters, { newest: live.tail[0]?.id, isOn: !list.isPending });
+  const faults = useFaults(filters, {
+    newest: live.tail[0]?.id,
+    shouldRead: !(list.isPending || list.isPlaceholderData),
+  });
   if (list.isError) return <Failure error={list.error} onRetry={() => void list.refetch()} />;
   if (list.isPending) return <Loading rows={10} />;
   if (rows.length === 0)
@@ -113,11 +116,11 @@ type FaultsInput = {
   /** Id of the newest event of the tail, after which the faults are read again. */
   newest: string | undefined;
   /** Whether they are read. */
-  isOn: boolean;
+  shouldRead: boolean;
 };
 
 /** A list of the service has no status; a fault is known from the events that are not counted. */
-function useFaults({ property_filters: _, ...rest }: EventFilters, { newest, isOn }: FaultsInput) {
+function useFaults({ property_filters: _, ...rest }: EventFilters, { newest, shouldRead }: FaultsInput) {
   const filters = { ...rest, ...(rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {}) };
   const found = useQuery({
     queryKey: ['/events/uncounted', 'faults', filters, newest] as const,
@@ -125,7 +128,7 @@ function useFaults({ property_filters: _, ...rest }: EventFilters, { newest, isO
       readData(api.GET('/events/uncounted', { params: { query: { ...filters, limit: MARKED_MAX } as never }, signal })),
     placeholderData: (old) => old,
     staleTime: 5000,
-    enabled: isOn,
+    enabled: shouldRead,
   });
   return useMemo(() => {
     const faults = new Map<string, EventStatus>();

@@ -2,6 +2,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { ApiError, api, asEvents, readData, readEvents } from '../../client/client.ts';
 import type { GetData } from '../../client/queries.ts';
+import { shouldRetry } from '../../client/retry.ts';
 import type { EventFilters, ListFilters } from './event-rows.ts';
 import type { ReasonFilter } from './event-search.ts';
 
@@ -113,9 +114,18 @@ const RETRIES_MAX = 8;
 
 /** A thread and a preview are refused while the event or a correction of it is being processed, which is over soon. */
 export const whileProcessing = {
-  retry: (count: number, error: Error) => error instanceof ApiError && error.status === 503 && count < RETRIES_MAX,
+  retry: (count: number, error: Error) =>
+    error instanceof ApiError && error.status === 503 ? count < RETRIES_MAX : shouldRetry(count, error),
   retryDelay: PROCESSING_MS,
 };
+
+/**
+ * Key of a preview of a correction. Queries whose keys begin with a path are read again after the correction, which must not be previewed
+ * then.
+ */
+export function buildPreviewKey(action: 'replace' | 'void', ...parts: (string | null)[]) {
+  return ['preview', action, ...parts] as const;
+}
 
 /** Corrections of an event, read again until all are applied. */
 export function buildCorrectionsQuery(id: string) {

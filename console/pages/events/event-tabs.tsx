@@ -22,18 +22,18 @@ type EventTabsProps = {
   search: EventsSearch;
   filters: EventFilters;
   /** Whether the numbers are read. */
-  isOn: boolean;
+  shouldCount: boolean;
 };
 
-export function EventTabs({ search, filters, isOn }: EventTabsProps): ReactNode {
+export function EventTabs({ search, filters, shouldCount }: EventTabsProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
   const session = useSession();
   const { property_filters: _, ...rest } = filters;
   const period = rest.start_time === undefined ? { days: UNCOUNTED_DAYS } : {};
-  const counts = useQuery({ ...buildUncountedCountsQuery({ ...rest, ...period }), enabled: isOn });
-  const corrections = useQuery({ ...buildCorrectionCountQuery(rest), enabled: isOn });
+  const counts = useQuery({ ...buildUncountedCountsQuery({ ...rest, ...period }), enabled: shouldCount });
+  const corrections = useQuery({ ...buildCorrectionCountQuery(rest), enabled: shouldCount });
   const mayReadLate = can(session, 'invoice', 'read');
-  const late = useQuery({ ...buildLateCountQuery(rest), enabled: isOn && mayReadLate, retry: false });
+  const late = useQuery({ ...buildLateCountQuery(rest), enabled: shouldCount && mayReadLate, retry: false });
   const all = counts.data?.counts ?? [];
   return (
     <nav aria-label={texts.title}>

@@ -8,6 +8,7 @@ import { Chip } from '../../components/chip.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { WithSheet } from '../../components/side-sheet.tsx';
 import { formatCount, formatQuantity } from '../../figures/format.ts';
+import { compact } from '../../routing/search.ts';
 import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { CorrectedList } from './corrected-list.tsx';
 import { EventFilterBar } from './event-filters.tsx';
@@ -35,13 +36,14 @@ export function EventsPage(): ReactNode {
   const [hasFocus, setFocus] = useState(false);
   const filters = buildEventFilters(search);
   const isAll = search.tab === undefined;
-  // The counts beside the list wait for it: together they cost the service several times as much.
-  const { isPending } = useInfiniteQuery({ ...buildEventsQuery(filters), enabled: isAll });
+  // The counts wait for the list, because they cost the service several times as much as its first page.
+  const { isPending, isPlaceholderData } = useInfiniteQuery({ ...buildEventsQuery(filters), enabled: isAll });
+  const shouldCount = !isAll || !(isPending || isPlaceholderData);
   // A period that is over gets no new events.
   const isOn = isAll && filters.end_time === undefined;
   const live = useLiveEvents({ filters, isOn, isPaused: isPaused || hasFocus });
   const change = (next: Partial<EventsSearch>) =>
-    void navigate({ search: (old: EventsSearch) => dropEmpty({ ...old, ...next }) as never, resetScroll: false });
+    void navigate({ search: (old: EventsSearch) => compact({ ...old, ...next }) as never, resetScroll: false });
   return (
     <WithSheet
       sheet={
@@ -77,7 +79,7 @@ export function EventsPage(): ReactNode {
         }
       />
       <EventFilterBar search={search} onChange={change} end={isOn ? <Sample live={live} /> : null} />
-      <EventTabs search={search} filters={filters} isOn={!(isAll && isPending)} />
+      <EventTabs search={search} filters={filters} shouldCount={shouldCount} />
       {isAll ? (
         <EventList
           filters={filters}
@@ -109,10 +111,6 @@ type OtherListProps = { search: EventsSearch; onChange: (next: Partial<EventsSea
 function OtherList({ tab, ...props }: OtherListProps & { tab: EventTab }): ReactNode {
   if (tab === 'corrected') return <CorrectedList {...props} />;
   return tab === 'late' ? <LateList {...props} /> : <UncountedList {...props} />;
-}
-
-function dropEmpty(search: EventsSearch): EventsSearch {
-  return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as EventsSearch;
 }
 
 function LiveChip({ live, isPaused }: { live: LiveEvents; isPaused: boolean }): ReactNode {

@@ -7,7 +7,7 @@ import { findFieldError } from '../../components/field-errors.ts';
 import { FormFoot, useDeed } from '../../components/form.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { Effects } from './effects.tsx';
-import { type EventThreadData, whileProcessing } from './event-queries.ts';
+import { buildPreviewKey, type EventThreadData, whileProcessing } from './event-queries.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import styles from './events.module.css';
 
@@ -21,8 +21,7 @@ export function VoidEvent({ event: { id }, onDone, onClose }: VoidEventProps): R
   const texts = useTexts(EVENT_TEXTS);
   const [reason, setReason] = useState('');
   const preview = useQuery({
-    // A correction that was made must not be previewed again: the key is none of the paths that are marked as stale.
-    queryKey: ['effects', '/events/{id}/void/preview', id] as const,
+    queryKey: buildPreviewKey('void', id),
     queryFn: () => readData(api.POST('/events/{id}/void/preview', { params: { path: { id } as never } })),
     staleTime: 0,
     ...whileProcessing,

@@ -1,5 +1,5 @@
 /** The windows of the last hour. A window without events is a true zero: the service counts all of the range. */
-import { MINUTE_MS } from '../../../core/foundation/time/lengths.ts';
+import { MINUTE_MS } from '../../../core/foundation/time/durations.ts';
 
 const HOUR_MINUTES = 60;
 

@@ -10,7 +10,7 @@ const home = createRoute({
     const reader = getReader(input);
     reader?.read('invoice', (queries) => queries.prefetchQuery(recentInvoicesQuery));
     reader?.read('invoice', (queries) => queries.prefetchQuery(revenuesQuery));
-    reader?.read('invoice', (queries) => queries.prefetchQuery(attentionQuery));
+    reader?.read('event', (queries) => queries.prefetchQuery(attentionQuery));
     reader?.read('event', (queries) => queries.prefetchQuery(eventWindowsQuery));
   },
   component: lazyRouteComponent(() => import('./home-page.tsx'), 'HomePage'),

@@ -1,5 +1,5 @@
 /** Records of the invoice pages, and the state of an invoice in the words of the list. */
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { isZero } from './decimals.ts';
 

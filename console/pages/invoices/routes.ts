@@ -37,12 +37,6 @@ const invoice = createRoute({
   loader: ({ params: { invoice_id: id }, ...input }) => {
     const reader = getReader(input);
     reader?.read('invoice', (queries) => queries.prefetchQuery(getQuery('/invoices/{id}', { path: { id } })));
-    reader?.read('payment', (queries) =>
-      queries.prefetchInfiniteQuery(getPagesQuery('/payments', { query: { destination_id: id } })),
-    );
-    reader?.read('creditnote', (queries) =>
-      queries.prefetchInfiniteQuery(getPagesQuery('/creditnotes', { query: { invoice_id: id } })),
-    );
     reader?.read('audit_log', (queries) =>
       queries.prefetchInfiniteQuery(getPagesQuery('/audit-logs', { query: { entity_id: id } })),
     );

@@ -1,5 +1,5 @@
 /** The draft of a meter in the builder, and the requests that it becomes. The service checks them and names the field of a fault. */
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import type { ChartPoint } from '../../charts/series.ts';
 
 export const AGGREGATION_CHOICES = [

@@ -203,7 +203,7 @@ function OpenRate({ rate, onClose }: { rate: TaxRateRecord; onClose: () => void 
     >
       {failed && (
         <p role="alert" className={styles.error}>
-          {failed.message}
+          {showApiText(failed.message)}
         </p>
       )}
       <Facts

@@ -1,6 +1,6 @@
 /** Windows, shares and marks of the usage explorer. Usage and cost come from the API; only the line of all other groups is computed here. */
 import { Decimal } from '../../../core/foundation/decimal.ts';
-import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
+import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
 import { type ChartMark, type ChartPoint, toPlace } from '../../charts/series.ts';
 import { countDays, type DayRange, toDay } from '../../components/range.ts';
 import { findLocale } from '../../figures/format.ts';

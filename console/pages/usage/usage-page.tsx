@@ -1,7 +1,7 @@
 /** The usage explorer: one meter over time, of all customers or of one, split by a property, with its cost and the period before. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { type ReactNode, useDeferredValue } from 'react';
+import type { ReactNode } from 'react';
 import { linkTo } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
 import { buttonClass, primaryButtonClass } from '../../components/button.tsx';
@@ -18,6 +18,7 @@ import { WithSheet } from '../../components/side-sheet.tsx';
 import { Empty, Failure, Loading } from '../../components/states.tsx';
 import { findLocale, formatPeriod } from '../../figures/format.ts';
 import { ExactTime } from '../../figures/when.tsx';
+import { compact } from '../../routing/search.ts';
 import { type Language, useLanguage, useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
 import { CostThread } from './cost-thread.tsx';
@@ -106,10 +107,8 @@ function UsageOfMeter({ meter, meters }: { meter: UsageMeter; meters: readonly U
   const cost = useQuery(buildAnalyticsQuery(search.customer === undefined ? whole : query));
   const compared = isCompared ? before : null;
   const split = useSplit({ query, split: search.split, before: compared, values_max: search.values });
-  // A new answer is rendered in slices, because a chart of many windows takes long.
-  const shown = useDeferredValue(usage.data);
   const change = (next: Partial<UsageSearch>) =>
-    void navigate({ search: (old: UsageSearch) => dropEmpty({ ...old, ...next }) as never, resetScroll: false });
+    void navigate({ search: (old: UsageSearch) => compact({ ...old, ...next }) as never, resetScroll: false });
   const beforeName = formatRange(language, before);
   return (
     <WithSheet
@@ -132,14 +131,14 @@ function UsageOfMeter({ meter, meters }: { meter: UsageMeter; meters: readonly U
       />
       {usage.isError ? (
         <Failure error={usage.error} onRetry={() => void usage.refetch()} />
-      ) : shown === undefined ? (
+      ) : usage.data === undefined ? (
         <Loading rows={8} />
       ) : (
         <UsageFigures
           meter={meter}
           search={search}
           view={view}
-          usage={shown}
+          usage={usage.data}
           usageBefore={isCompared ? usageBefore.data : undefined}
           beforeName={beforeName}
           cost={cost.data}
@@ -264,8 +263,4 @@ function formatRange(language: Language, range: DayRange): string {
   return new Intl.DateTimeFormat(findLocale(language), { month: 'long', year: 'numeric', timeZone: 'UTC' }).format(
     new Date(start_time),
   );
-}
-
-function dropEmpty(search: UsageSearch): UsageSearch {
-  return Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as UsageSearch;
 }

@@ -1,6 +1,6 @@
 /** Records of the pages of wallets. */
 
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import type { ChartPoint } from '../../charts/series.ts';
 import type { components } from '../../client/openapi.d.ts';
 

@@ -7,6 +7,7 @@ import { api, readData } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { CopyId } from '../../components/copy.tsx';
@@ -105,7 +106,7 @@ function Endpoint({ endpoint }: { endpoint: EndpointRecord }): ReactNode {
       />
       {failed && (
         <p role="alert" className={styles.error}>
-          {failed.message}
+          {showApiText(failed.message)}
         </p>
       )}
       <EndpointFacts

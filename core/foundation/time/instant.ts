@@ -7,7 +7,7 @@
  * so that arithmetic stays simple; `toUs` and `toMs` convert the unit.
  */
 import { FarthingError, invalid } from '../error.ts';
-import { DAY_MS } from './lengths.ts';
+import { DAY_MS } from './durations.ts';
 
 declare const unit: unique symbol;
 export type Microseconds = number & { readonly [unit]?: 'microseconds' };

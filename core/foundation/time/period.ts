@@ -5,8 +5,8 @@
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
+import { DAY_MS } from './durations.ts';
 import { daysSince1970, LAST_INSTANT, type Milliseconds } from './instant.ts';
-import { DAY_MS } from './lengths.ts';
 import { checkTimezone, firstInstantAt, instantAt, toLocalMs } from './zone.ts';
 
 export const RECURRING_PERIODS = ['MONTHLY', 'ANNUAL', 'WEEKLY', 'DAILY', 'QUARTERLY', 'HALF_YEARLY'] as const;

@@ -5,8 +5,8 @@
  */
 import { Temporal } from 'temporal-polyfill';
 import { invalid } from '../error.ts';
+import { HOUR_MS } from './durations.ts';
 import type { Milliseconds } from './instant.ts';
-import { HOUR_MS } from './lengths.ts';
 
 /** Half-open interval [from, to) in which local time = instant + offset. */
 type OffsetInterval = { readonly from: Milliseconds; readonly to: Milliseconds; readonly offset: number };

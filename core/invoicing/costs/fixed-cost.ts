@@ -7,6 +7,7 @@ import { defaultQuantity } from '../../catalog/price/quantity.ts';
 import type { BillingPeriod, Price } from '../../catalog/price/record.ts';
 import { chargeParts } from '../../catalog/pricing/charge.ts';
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
+import { DAY_MS } from '../../foundation/time/durations.ts';
 import {
   ceilToMs,
   type Microseconds,
@@ -15,7 +16,6 @@ import {
   toMs,
   toUs,
 } from '../../foundation/time/instant.ts';
-import { DAY_MS } from '../../foundation/time/lengths.ts';
 import { nextPeriodEnd, type Period, periodsFrom } from '../../foundation/time/period.ts';
 import { listWindows, type WindowSize } from '../../foundation/time/window.ts';
 import { type ActivePrice, computeActivePrices, listPriceLineage } from './active-prices.ts';

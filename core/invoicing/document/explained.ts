@@ -6,7 +6,7 @@
 
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
 import { roundMoney } from '../../foundation/money.ts';
-import { DAY_MS, HOUR_MS } from '../../foundation/time/lengths.ts';
+import { DAY_MS, HOUR_MS } from '../../foundation/time/durations.ts';
 import type { ComputedFrom } from '../../rating/computed-from.ts';
 import { type ProrationShare, roundedShare } from '../../rating/proration.ts';
 import type { InvoiceLineItem } from '../invoice/record.ts';

@@ -1,6 +1,7 @@
 /** Windows of a dashboard: aligned to UTC, with the first and the last clipped to the range (docs/rules/revenue.md, "Windows"). */
+
+import { DAY_MS } from '../../foundation/time/durations.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
-import { DAY_MS } from '../../foundation/time/lengths.ts';
 import type { Period } from '../../foundation/time/period.ts';
 import { type WindowSize, windowStarts } from '../../foundation/time/window.ts';
 

@@ -11,7 +11,7 @@ import {
   orNull,
   timestampText,
 } from '../../foundation/record.ts';
-import { DAY_MS } from '../../foundation/time/lengths.ts';
+import { DAY_MS } from '../../foundation/time/durations.ts';
 import { SUBSCRIPTION_PERIODS } from '../../subscriptions/record.ts';
 
 const CHECKOUT_ACTIONS = ['create_subscription', 'modify_subscription', 'wallet_topup', 'add_addon'] as const;

@@ -2,7 +2,7 @@
  * Schedule by which the service reads an invoice again at the provider to which it was pushed (docs/integrations/README.md, "Reading an
  * invoice").
  */
-import { DAY_MS, HOUR_MS } from '../../foundation/time/lengths.ts';
+import { DAY_MS, HOUR_MS } from '../../foundation/time/durations.ts';
 
 export function computeFirstPull(now: Date): Date {
   return new Date(now.getTime() + HOUR_MS);

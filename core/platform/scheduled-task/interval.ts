@@ -1,6 +1,7 @@
 /** Interval of each file of a scheduled task; it starts at whole multiples since 1970, in UTC. */
+
+import { MINUTE_MS } from '../../foundation/time/durations.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
-import { MINUTE_MS } from '../../foundation/time/lengths.ts';
 import type { Period } from '../../foundation/time/period.ts';
 
 /** Intervals in the API; `custom` is refused. */

@@ -1,8 +1,8 @@
 /** Computes when a grant begins and ends (docs/rules/entitlements.md, "Grants"). */
 
 import type { GRANT_ALLOCATIONS, GRANT_DURATION_UNITS } from '../../catalog/entitlement/grant-record.ts';
+import { DAY_MS, HOUR_MS } from '../../foundation/time/durations.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
-import { DAY_MS, HOUR_MS } from '../../foundation/time/lengths.ts';
 import type { Period } from '../../foundation/time/period.ts';
 import { windowStart } from '../../foundation/time/window.ts';
 import { instantAt, toLocalMs } from '../../foundation/time/zone.ts';

@@ -7,8 +7,8 @@
 import type { UsageResetPeriod } from '../../catalog/entitlement/record.ts';
 import { Decimal } from '../../foundation/decimal.ts';
 import { invalid } from '../../foundation/error.ts';
+import { DAY_MS } from '../../foundation/time/durations.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
-import { DAY_MS } from '../../foundation/time/lengths.ts';
 import { type Period, type PeriodRule, periodContaining, wholePeriod } from '../../foundation/time/period.ts';
 import { firstInstantAt, toLocalMs } from '../../foundation/time/zone.ts';
 import { type BilledSubscription, periodRule } from '../charges.ts';

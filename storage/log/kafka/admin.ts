@@ -1,8 +1,8 @@
 /** Administrative requests to the Kafka cluster: the topic's existence, the bounds of each partition, and the group's offsets. */
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 import { type FarthingError, notAllowed, unavailable } from '../../../core/foundation/error.ts';
+import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
 import { toUs } from '../../../core/foundation/time/instant.ts';
-import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
 import type { PartitionLag } from '../log.ts';
 
 type TopicWanted = {

@@ -4,7 +4,7 @@
  * of the request.
  */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { HOUR_MS } from '../../../core/foundation/time/lengths.ts';
+import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
 import type { Database } from '../../foundation/stores.ts';
 
 export const LEASE_SECONDS = 30;

@@ -1,6 +1,6 @@
 /** Table `invoice_documents`: the latest PDF of an invoice. A missing PDF is generated again. */
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import type { Database } from '../../foundation/stores.ts';
 
 type OfInvoice = { readonly invoice_id: string; readonly invoice_version: number };

@@ -4,7 +4,7 @@
  */
 import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { DAY_MS } from '../../../core/foundation/time/lengths.ts';
+import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import type { FileEncoding, UsedMapping } from '../../../core/platform/import/mapping/record.ts';
 import type { Database } from '../../foundation/stores.ts';
 

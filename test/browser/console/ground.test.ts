@@ -206,6 +206,46 @@ describe('the ground of the console', function () {
       }
     });
 
+  test('follows the history before the page is shown, and loads the scripts of the page beside the session', async () => {
+    const { page } = await app.open('/plans');
+    await page.getByRole('heading', { level: 1, name: 'Plans' }).waitFor();
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Meters' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Meters' }).waitFor();
+    let release = () => {};
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route('**/v1/auth/session', async (route) => {
+      await isReleased;
+      await route.continue();
+    });
+    const script = page.waitForRequest(/\/assets\/meters-page-/);
+    await page.reload({ waitUntil: 'commit' });
+    await script;
+    await page.goBack({ waitUntil: 'commit' });
+    release();
+    await page.getByRole('heading', { level: 1, name: 'Plans' }).waitFor();
+    expect(new URL(page.url()).pathname).to.match(/\/plans$/);
+  });
+
+  it('says that it could not be loaded, after one reload, and can be loaded again', async () => {
+    const { page } = await app.open('/plans');
+    await page.getByRole('heading', { level: 1, name: 'Plans' }).waitFor();
+    let documents = 0;
+    page.on('request', (request) => {
+      if (request.isNavigationRequest()) documents++;
+    });
+    await page.route(/\/assets\/frame-.*\.js/, (route) => route.abort());
+    await page.reload({ waitUntil: 'commit' });
+    const alert = page.getByRole('alert').filter({ hasText: 'The console could not be loaded.' });
+    await alert.waitFor();
+    expect(documents).to.equal(2);
+    await page.unroute(/\/assets\/frame-.*\.js/);
+    await alert.getByRole('link', { name: 'Try again' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Plans' }).waitFor();
+    await app.closePages();
+  });
+
   test('shows all keys on ?, not while somebody types, and not after it is turned off', async () => {
     const { page } = await app.open('/customers');
     await waitUntilShown(page);
