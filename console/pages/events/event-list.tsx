@@ -35,7 +35,7 @@ export function EventList(props: EventListProps): ReactNode {
   const loaded = useMemo(() => (list.data?.pages ?? []).flatMap(({ events }) => events as EventRow[]), [list.data]);
   const rows = useMemo(() => joinRows(live.tail, loaded), [live.tail, loaded]);
   const faults = useFaults(filters, {
-    newest: live.tail[0]?.id,
+    newest: live.mode === 'poll' ? live.tail[0]?.id : undefined,
     shouldRead: !(list.isPending || list.isPlaceholderData),
   });
   if (list.isError) return <Failure error={list.error} onRetry={() => void list.refetch()} />;
@@ -113,7 +113,7 @@ export function EventList(props: EventListProps): ReactNode {
 const EXAMPLE = { event_name: 'api_call', external_customer_id: 'customer-1', properties: { model: 'small' } };
 
 type FaultsInput = {
-  /** Id of the newest event of the tail, after which the faults are read again. */
+  /** Id of the newest polled event, after which the faults are read again; the stream knows the faults of its events. */
   newest: string | undefined;
   /** Whether they are read. */
   shouldRead: boolean;

@@ -42,7 +42,9 @@ export function useLiveEvents({ filters, isOn, isPaused }: LiveInput): LiveEvent
     const accept = (items: readonly EventRow[]) => {
       if (items.length === 0) return;
       setArrived((old) => ({ key, rows: addToTail(old.key === key ? old.rows : [], items) }));
-      void queries.invalidateQueries({ queryKey: ['/events/uncounted', 'counts'] });
+      // The status of a polled event is not known.
+      if (items.some(({ status }) => status !== 'counted'))
+        void queries.invalidateQueries({ queryKey: ['/events/uncounted', 'counts'] });
     };
     return isStreamed
       ? openStream(JSON.parse(key) as EventFilters, {
