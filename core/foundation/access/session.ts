@@ -2,7 +2,6 @@
  * Lifetime of a browser session (docs/permissions.md, "Sessions"): it ends 12 hours after its last use, and 7 days after the sign-in at the
  * latest. A one-time link is valid for a day.
  */
-
 import { DAY_MS, HOUR_MS } from '../time/durations.ts';
 import { type Milliseconds, toInstant } from '../time/instant.ts';
 
