@@ -39,16 +39,31 @@ export async function listUncountedEvents(
   { reasons, ...query }: UncountedQuery & { readonly reasons: readonly UncountedReason[] },
 ): Promise<UncountedPage> {
   const outcomes = reasons.filter((reason) => reason !== 'unmatched');
-  const parts = [
-    await readOutcomes(stores, scope, { ...query, outcomes }),
-    ...(reasons.includes('unmatched') ? [await readUnmatched(stores, scope, query)] : []),
-  ];
+  const parts = await Promise.all([
+    readOutcomes(stores, scope, { ...query, outcomes }),
+    ...(reasons.includes('unmatched') ? [readUnmatched(stores, scope, query)] : []),
+  ]);
   const ends = parts.flatMap(({ read_to }) => read_to ?? []).sort(comparePlaces);
   const [end] = ends;
   const all = parts.flatMap(({ events }) => events).sort(comparePlaces);
   const known = end === undefined ? all : all.filter((event) => comparePlaces(event, end) <= 0);
   const events = known.slice(0, query.limit);
   return { events, next: known.length > events.length ? events.at(-1)! : (end ?? null) };
+}
+
+/**
+ * Lists the events of each group of reasons. One list serves all groups if it ends within the limit, as it nearly always does; a page of
+ * each group costs as much as this list.
+ */
+export async function listUncountedGroups(
+  stores: Stores,
+  scope: Scope,
+  { groups, ...query }: UncountedQuery & { readonly groups: readonly (readonly UncountedReason[])[] },
+): Promise<UncountedPage[]> {
+  const { events, next } = await listUncountedEvents(stores, scope, { ...query, reasons: groups.flat() });
+  if (next === null)
+    return groups.map((reasons) => ({ events: events.filter(({ reason }) => reasons.includes(reason)), next }));
+  return Promise.all(groups.map((reasons) => listUncountedEvents(stores, scope, { ...query, reasons })));
 }
 
 async function readOutcomes(

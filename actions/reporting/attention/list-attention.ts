@@ -7,7 +7,7 @@ import { ATTENTION_KINDS, type AttentionKind } from '../../../core/platform/atte
 import type { QueryBounds } from '../../../storage/concurrency/query-bounds.ts';
 import type { Stores } from '../../../storage/foundation/stores.ts';
 import { type Attention, listRecordAttention, type RecordAttentionKind } from '../../../storage/reporting/attention.ts';
-import { listUncountedEvents } from '../../metering/events/list-uncounted-events.ts';
+import { listUncountedGroups } from '../../metering/events/list-uncounted-events.ts';
 
 const RECENT_MS = 7 * DAY_MS;
 const SAMPLES = 5;
@@ -33,33 +33,41 @@ export async function listAttention(stores: Stores, scope: Scope, { kinds, now, 
   const isOfEvents = (kind: AttentionKind): kind is EventAttentionKind => kind in EVENT_REASONS;
   const since = now.getTime() - RECENT_MS;
   const ofRecords = kinds.filter((kind): kind is RecordAttentionKind => !isOfEvents(kind));
-  const [records, ...events] = await Promise.all([
+  const [records, events] = await Promise.all([
     listRecordAttention(scope, { kinds: ofRecords, now, since, samples: SAMPLES }, stores.postgres),
-    ...kinds.filter(isOfEvents).map((kind) => findEventAttention(stores, scope, { kind, received_at, bounds })),
+    findEventAttention(stores, scope, { kinds: kinds.filter(isOfEvents), received_at, bounds }),
   ]);
-  const found = [...records.map((one) => ({ ...one, is_minimum: false })), ...events.flatMap((one) => one ?? [])];
+  const found = [...records.map((one) => ({ ...one, is_minimum: false })), ...events];
   const order = Object.keys(ATTENTION_KINDS);
   return found.sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
 }
 
-/** Null if there are no such events. The samples are the newest of them. */
+type EventAttention = Attention<EventAttentionKind> & { readonly is_minimum: boolean };
+
+/** Returns the kinds with events. The samples are the newest of them. */
 async function findEventAttention(
   stores: Stores,
   scope: Scope,
-  { kind, received_at, bounds }: { kind: EventAttentionKind; received_at: Date; bounds: QueryBounds },
-): Promise<(Attention<EventAttentionKind> & { readonly is_minimum: boolean }) | null> {
+  { kinds, received_at, bounds }: { kinds: readonly EventAttentionKind[]; received_at: Date; bounds: QueryBounds },
+): Promise<EventAttention[]> {
+  if (kinds.length === 0) return [];
   const range = { start_us: toUs(received_at.getTime() - RECENT_MS), end_us: null };
   const filters = { event_name: null, external_customer_id: null, after: null };
-  const query = { ...range, ...filters, reasons: EVENT_REASONS[kind], limit: EVENTS_MAX, bounds };
-  const { events, next } = await listUncountedEvents(stores, scope, query);
-  const oldest = events.at(-1);
-  if (oldest === undefined && next === null) return null;
-  return {
-    kind,
-    count: events.length,
-    is_minimum: next !== null,
-    amounts: [],
-    oldest_at: formatUs((oldest ?? next)!.received_at_us),
-    sample_ids: [...new Set(events.map(({ event_id, id }) => event_id || id))].slice(0, SAMPLES),
-  };
+  const groups = kinds.map((kind) => EVENT_REASONS[kind]);
+  const pages = await listUncountedGroups(stores, scope, { ...range, ...filters, groups, limit: EVENTS_MAX, bounds });
+  return kinds.flatMap((kind, index): EventAttention[] => {
+    const { events, next } = pages[index]!;
+    const oldest = events.at(-1) ?? next;
+    if (oldest === null) return [];
+    return [
+      {
+        kind,
+        count: events.length,
+        is_minimum: next !== null,
+        amounts: [],
+        oldest_at: formatUs(oldest.received_at_us),
+        sample_ids: [...new Set(events.map(({ event_id, id }) => event_id || id))].slice(0, SAMPLES),
+      },
+    ];
+  });
 }

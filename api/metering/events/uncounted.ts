@@ -1,7 +1,11 @@
 /** GET /events/uncounted: our addition to the interface. */
 import { z } from 'zod';
 import { describeUncountedEvents } from '../../../actions/metering/events/describe-uncounted-events.ts';
-import { listUncountedEvents, showUncountedEvent } from '../../../actions/metering/events/list-uncounted-events.ts';
+import {
+  listUncountedEvents,
+  listUncountedGroups,
+  showUncountedEvent,
+} from '../../../actions/metering/events/list-uncounted-events.ts';
 import { canRead } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
@@ -113,15 +117,12 @@ export const uncountedRoutes: Route[] = [
 /** Counts by listing, so that counts and list cannot disagree. */
 async function countByReason(wanted: Omit<UncountedQuery, 'after' | 'limit' | 'bounds'>, context: Context) {
   const { services, scope } = context;
-  const counts: z.input<typeof UncountedCount>[] = [];
-  for (const reason of UNCOUNTED_REASONS) {
-    const { events, next } = await withBounds(context, (bounds) =>
-      listUncountedEvents(services, scope, {
-        ...{ ...wanted, after: null, limit: COUNTED_MAX, bounds },
-        reasons: [reason],
-      }),
-    );
-    counts.push({ reason, event_count: events.length, has_more: next !== null });
-  }
-  return counts;
+  const groups = UNCOUNTED_REASONS.map((reason) => [reason]);
+  const pages = await withBounds(context, (bounds) =>
+    listUncountedGroups(services, scope, { ...wanted, after: null, limit: COUNTED_MAX, bounds, groups }),
+  );
+  return UNCOUNTED_REASONS.map((reason, index): z.input<typeof UncountedCount> => {
+    const { events, next } = pages[index]!;
+    return { reason, event_count: events.length, has_more: next !== null };
+  });
 }

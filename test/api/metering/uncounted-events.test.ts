@@ -210,4 +210,16 @@ describe('events that count nowhere', () => {
       has_more: false,
     });
   });
+
+  it('more than a thousand with one reason, beside the exact number of the others', async () => {
+    const flood = Array.from({ length: 1_001 }, (_, index) => event(`flood_${index}`, { event_name: 'flood' }));
+    await world.send(flood);
+    await world.waitForPipeline();
+    const { counts } = await world.get('/events/uncounted?counts=true&limit=1');
+    const shown = counts!.map(({ reason, event_count, has_more }) => `${reason} ${event_count}${has_more ? '+' : ''}`);
+    expect(shown).to.deep.equal(['dead_letter 3', 'conflict 1', 'unusable 1', 'unmatched 1000+']);
+    const { items } = await world.get('/dashboard/attention');
+    const attention = items.map(({ kind, count, is_minimum }) => `${kind} ${count}${is_minimum ? '+' : ''}`);
+    expect(attention).to.deep.equal(['events_not_counted 1000+', 'dead_letters 3']);
+  });
 });
