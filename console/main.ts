@@ -53,9 +53,20 @@ async function showConsole(): Promise<void> {
     stopFollowing();
     stopListening();
   });
-  const [{ render }] = await Promise.all([import('./shell/frame.tsx'), router.load()]);
+  const loaded = router.load();
+  const [{ render }] = await Promise.all([loadFrame(), loaded]);
   render({ router, queries, nonce });
   sessionStorage.removeItem(RELOADED);
+}
+
+/**
+ * The session starts the reads of the page. They are sent before the browser evaluates React DOM and the components, which blocks it; each
+ * is evaluated in a task of its own.
+ */
+async function loadFrame() {
+  await queries.ensureQueryData(sessionQuery).catch(() => undefined);
+  await import('react-dom/client');
+  return import('./shell/frame.tsx');
 }
 
 const RELOADED = 'farthing.reloaded';

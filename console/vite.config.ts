@@ -12,11 +12,11 @@ const FRAME = `${import.meta.dirname}/shell/frame.tsx`;
 
 type ModuleGraph = { getModuleInfo(id: string): { readonly importers: readonly string[] } | null };
 
-/** Whether the module is needed before React DOM and the components. */
-function isInStartChunk(id: string, graph: ModuleGraph): boolean {
+/** Whether the root imports the module, itself or by others. Imports at run time do not count. */
+function isImportedBy(root: string, id: string, graph: ModuleGraph): boolean {
   const seen = new Set<string>();
   const isReached = (each: string): boolean => {
-    if (each === MAIN) return true;
+    if (each === root) return true;
     if (seen.has(each)) return false;
     seen.add(each);
     return graph.getModuleInfo(each)?.importers.some(isReached) ?? false;
@@ -85,7 +85,9 @@ export default defineConfig({
       output: {
         codeSplitting: {
           groups: [
-            { name: (id, graph) => (isInStartChunk(id, graph) ? 'start' : null), priority: 1 },
+            { name: (id, graph) => (isImportedBy(MAIN, id, graph) ? 'start' : null), priority: 3 },
+            { name: 'react-dom', test: /\/node_modules\/(?:react-dom|scheduler)\//, priority: 2 },
+            { name: (id, graph) => (isImportedBy(FRAME, id, graph) ? 'frame' : null), priority: 1 },
             { name: 'shared', minShareCount: PAGES_MIN },
           ],
         },

@@ -1,6 +1,6 @@
 /** The states of a page that has nothing to show yet, nothing at all, or may not show it. */
 import type { UseQueryResult } from '@tanstack/react-query';
-import { type ReactNode, useEffect } from 'react';
+import { type ReactNode, useDeferredValue, useEffect } from 'react';
 import { ApiError } from '../client/client.ts';
 import type { ListOfPages } from '../client/pages.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
@@ -116,6 +116,14 @@ export function StateActions({ children }: { children: ReactNode }): ReactNode {
   return <div className={styles.action}>{children}</div>;
 }
 
+/**
+ * Returns whether to show what is loaded. It turns true in a render of its own, which React does in slices, so that a large answer does not
+ * block the browser. What is loaded before the page is opened is shown at once.
+ */
+export function useShown(isLoaded: boolean): boolean {
+  return useDeferredValue(isLoaded) && isLoaded;
+}
+
 /** Shows an answer, or the state of its query. `record_id` is given if the answer is the record of the whole page. */
 export function Loaded<Data>({
   query,
@@ -128,8 +136,9 @@ export function Loaded<Data>({
   rows?: number;
   children: (data: Data) => ReactNode;
 }): ReactNode {
-  if (query.data !== undefined) return children(query.data);
-  if (query.isError) {
+  const isShown = useShown(query.data !== undefined);
+  if (isShown) return children(query.data!);
+  if (query.isError && query.data === undefined) {
     const failure = { error: query.error, onRetry: () => void query.refetch() };
     return record_id === undefined ? <Failure {...failure} /> : <RecordFailure id={record_id} {...failure} />;
   }
@@ -146,8 +155,9 @@ export function LoadedRows({
   rows?: number;
   children: () => ReactNode;
 }): ReactNode {
+  const isShown = useShown(!isPending);
   if (error) return <Failure error={error} onRetry={refetch} />;
-  return isPending ? <Loading {...(rows === undefined ? {} : { rows })} /> : children();
+  return isShown ? children() : <Loading {...(rows === undefined ? {} : { rows })} />;
 }
 
 const TEXTS = defineTexts(

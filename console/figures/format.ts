@@ -135,6 +135,25 @@ export function formatTime(language: Language, instant: string, zone: Zone): str
   }).format(new Date(instant));
 }
 
+/** Day and time to the second, without the year. */
+export function formatSecond(language: Language, instant: string, zone: Zone): string {
+  const text = dateFormat(language, {
+    day: 'numeric',
+    month: 'short',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+    timeZone: zone,
+  }).format(new Date(instant));
+  return text.replace(/,? at |, /, ' ');
+}
+
+export function isSameDay(a: Date, b: Date, zone: Zone): boolean {
+  const format = dateFormat('en', { day: 'numeric', month: 'numeric', year: 'numeric', timeZone: zone });
+  return format.format(a) === format.format(b);
+}
+
 /** A half-open period by its first and its last day: "1 – 30 Nov 2026" for [1 November, 1 December). */
 export function formatPeriod(language: Language, start: string, end: string, zone: Zone): string {
   const last = new Date(Math.max(new Date(end).getTime() - 1, new Date(start).getTime()));

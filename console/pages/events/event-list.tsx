@@ -6,7 +6,7 @@ import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
-import { Empty, Failure, Loading } from '../../components/states.tsx';
+import { Empty, Failure, Loading, useShown } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { buildEventsQuery, UNCOUNTED_DAYS } from './event-queries.ts';
 import { type EventFilters, type EventRow, type EventStatus, formatProperties, joinRows } from './event-rows.ts';
@@ -38,8 +38,9 @@ export function EventList(props: EventListProps): ReactNode {
     newest: live.mode === 'poll' ? live.tail[0]?.id : undefined,
     shouldRead: !(list.isPending || list.isPlaceholderData),
   });
+  const isShown = useShown(!list.isPending);
   if (list.isError) return <Failure error={list.error} onRetry={() => void list.refetch()} />;
-  if (list.isPending) return <Loading rows={10} />;
+  if (!isShown) return <Loading rows={10} />;
   if (rows.length === 0)
     return isFiltered ? (
       <Empty title={texts.noMatch}>{texts.noMatchHint}</Empty>
