@@ -1,5 +1,5 @@
 /**
- * The clock of the scheduler. A tick runs nothing: it enqueues each job at the start of each of its intervals, once for any number of
+ * The clock of the scheduler. A tick runs nothing: it enqueues each job once in each of its intervals, for any number of
  * schedulers.
  */
 import cron, { type Logger as CronLogger } from 'node-cron';

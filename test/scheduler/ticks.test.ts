@@ -35,12 +35,25 @@ describe('ticks', () => {
     expect(await queued()).to.deep.equal([]);
   });
 
-  it('begin at whole multiples of their interval, and say when the next one begins', async () => {
-    const { next_in_seconds } = await addTick(database.postgres, { name: 'bill', every_seconds: 3600 });
-    expect((await slotOf('bill')) % 3600).to.equal(0);
-    expect(next_in_seconds).to.be.within(0, 3600);
-    const end = (await slotOf('bill')) + 3600 - Date.now() / 1000;
-    expect(next_in_seconds).to.be.closeTo(end, 5);
+  it('begin at whole seconds of their own, an interval apart, and say when the next one begins', async () => {
+    const begins = new Set<number>();
+    for (const name of ['bill', 'send', 'purge', 'sample']) {
+      const tick = { name, every_seconds: 3600 };
+      const { next_in_seconds } = await addTick(database.postgres, tick);
+      const slot = await slotOf(name);
+      const now = Date.now() / 1000;
+      expect(slot).to.be.within(now - 3605, now + 5);
+      expect(next_in_seconds).to.be.closeTo(slot + 3600 - now, 5);
+      begins.add(slot % 3600);
+      await database
+        .postgres('job_ticks')
+        .where({ name })
+        .update({ slot_start: new Date((slot - 7200) * 1000) });
+      expect((await addTick(database.postgres, tick)).added).to.equal(true);
+      expect(((await slotOf(name)) - slot) % 3600).to.equal(0);
+    }
+    expect([...begins].every(Number.isInteger)).to.equal(true);
+    expect(begins.size).to.equal(4);
   });
 
   it('go on when the interval is changed', async () => {
