@@ -17,6 +17,7 @@ type StorageState = BrowserContextOptions['storageState'];
 const WITHIN_MS = 60_000;
 /** Tasks that the first data cause end in this time. */
 const AFTER_MS = 500;
+const SETTLE_MS = 500;
 
 // Code that runs in the page is text here, because its types would come with those of a browser for the whole benchmark.
 const WATCH = `
@@ -43,6 +44,8 @@ export async function measurePage(browser: Browser, url: string, storageState?: 
   try {
     const page = await context.newPage();
     await page.addInitScript({ content: WATCH });
+    // Chromium is starting the process of this page and ending that of the page before, which would be measured too.
+    await page.waitForTimeout(SETTLE_MS);
     const scripts: Promise<number>[] = [];
     page.on('requestfinished', (request) => {
       if (request.url().endsWith('.js')) scripts.push(request.sizes().then(({ responseBodySize }) => responseBodySize));

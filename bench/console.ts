@@ -18,6 +18,8 @@ const TASK_MUST_MS = 100;
 const SCRIPT_MUST_BYTES = 220 * 1024;
 const LIVE_MUST = 0.01;
 const RATES = [0, 200];
+/** They warm up the browser, and the caches and the compiled code of the service. */
+const WARM_UP_ROUNDS = 5;
 const SEND_EACH_MS = 500;
 const SECOND_MS = 1_000;
 
@@ -65,13 +67,12 @@ async function comparePages(visit: Visit): Promise<void> {
       events: '/events',
     };
     const shown = new Map<string, ShownPage[]>(['empty', ...Object.keys(pages)].map((name) => [name, []]));
-    // The first round warms up the browser and the caches of the service.
-    const rounds = flag('rounds', 5) + 1;
-    for (let round = 0; round < rounds; round++) {
+    const rounds = flag('rounds', 5);
+    for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
       const measured: [string, ShownPage][] = [['empty', await measurePage(browser, empty.url)]];
       for (const [name, path] of Object.entries(pages))
         measured.push([name, await measurePage(browser, toUrl(visit, path), storageState)]);
-      if (round > 0) for (const [name, page] of measured) shown.get(name)!.push(page);
+      if (round >= 0) for (const [name, page] of measured) shown.get(name)!.push(page);
     }
     const theirs = summarizePages(shown.get('empty')!);
     say(`  empty React page: ${formatPage(theirs)}`);
