@@ -22,6 +22,7 @@ import {
   listCurrencies,
   listPhaseStarts,
   NO_COMMITMENT,
+  NO_ENTITLEMENT_OVERRIDE,
   NO_OVERRIDE,
 } from '../../console/pages/subscriptions/subscription-draft.ts';
 import { buildRequest, findMissing } from '../../console/pages/subscriptions/subscription-request.ts';
@@ -165,6 +166,34 @@ describe('the request of a new subscription', () => {
       { addons: [{ addon_id: 'addon_1', quantity: 2, cadence: 'recurring' }] },
     ],
     [
+      'replaces values of entitlements, each as its type has it, and leaves out an emptied one',
+      {
+        entitlements: {
+          ent_calls: { ...NO_ENTITLEMENT_OVERRIDE, usage_limit: '5000' },
+          ent_sso: { ...NO_ENTITLEMENT_OVERRIDE, is_enabled: 'false' },
+          ent_support: { ...NO_ENTITLEMENT_OVERRIDE, static_value: 'Gold' },
+          ent_rest: NO_ENTITLEMENT_OVERRIDE,
+        },
+      },
+      {
+        override_entitlements: [
+          { entitlement_id: 'ent_calls', usage_limit: '5000' },
+          { entitlement_id: 'ent_sso', is_enabled: false },
+          { entitlement_id: 'ent_support', static_value: 'Gold' },
+        ],
+      },
+    ],
+    [
+      'replaces the tax rates of the customer, in the currency of the subscription',
+      { tax_rate_codes: ['vat_19', 'city'] },
+      {
+        tax_rate_overrides: [
+          { tax_rate_code: 'vat_19', currency: 'usd' },
+          { tax_rate_code: 'city', currency: 'usd' },
+        ],
+      },
+    ],
+    [
       'commits units of one price, and leaves out a price without a commitment',
       {
         line_commitments: {
@@ -270,6 +299,14 @@ describe('the request of a new subscription', () => {
     const draft = { ...chosen, overrides, line_commitments, phases: [{ ...EMPTY_PHASE, overrides }] };
     expect(chooseCurrency(draft, 'usd')).to.equal(draft);
     expect(chooseCurrency(draft, 'eur')).to.deep.equal({ ...chosen, currency: 'eur', phases: [EMPTY_PHASE] });
+  });
+
+  it('drops the entitlements of a plan with it, and retains the tax rates', () => {
+    const entitlements = { ent_calls: { ...NO_ENTITLEMENT_OVERRIDE, usage_limit: '5' } };
+    const draft = { ...chosen, entitlements, tax_rate_codes: ['vat'] };
+    const followed = followPlan(draft, 'plan_2', { id: 'plan_2', prices: [] });
+    expect([followed.plan_id, followed.entitlements, followed.tax_rate_codes]).to.deep.equal(['plan_2', {}, ['vat']]);
+    expect(followPlan(draft, undefined, undefined).entitlements).to.deep.equal({});
   });
 
   it('shows an error above its inputs unless one of them shows it', () => {

@@ -86,7 +86,9 @@ export function listPages(records: SeededRecords): string[] {
 }
 
 /** The open parts of the form of a new subscription. */
-const TERMS = encodeURIComponent('["discount","commitment","addons","phases","billing","payer"]');
+const TERMS = encodeURIComponent(
+  '["discount","commitment","addons","entitlements","phases","billing","taxes","payer"]',
+);
 
 function withSearches(path: string, searches: readonly string[]): string[] {
   return searches.map((search) => (search === '' ? path : `${path}?${search}`));

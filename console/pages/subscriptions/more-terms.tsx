@@ -7,24 +7,29 @@ import { useTexts } from '../../texts/texts.ts';
 import { AddonsPart } from './addons-part.tsx';
 import { CommitmentPart } from './commitment-part.tsx';
 import { CouponsInput } from './coupons-input.tsx';
+import { EntitlementsPart } from './entitlements-part.tsx';
 import { NEW_TEXTS } from './new-texts.ts';
 import { BillingPart, PayerPart } from './payment-part.tsx';
 import { PhasesPart } from './phases-part.tsx';
 import type { TermGroup } from './routes.ts';
 import type { SubscriptionDraft } from './subscription-draft.ts';
 import type { DraftPartProps } from './subscription-form.tsx';
+import { listOverriddenEntitlements } from './subscription-request.ts';
 import styles from './subscriptions.module.css';
+import { TaxRatesInput } from './tax-rates-input.tsx';
 
 /** Fields of each part. A refused field opens its part. */
 export const TERM_FIELDS: Readonly<Record<TermGroup, readonly string[]>> = {
   discount: ['coupons'],
   commitment: ['commitment_amount', 'commitment_duration', 'overage_factor', 'enable_true_up', 'line_item_commitments'],
   addons: ['addons'],
+  entitlements: ['override_entitlements'],
   phases: ['phases'],
   billing: [
     ...['billing_period_count', 'billing_anchor', 'end_date', 'auto_invoice_threshold', 'payment_terms'],
     'collection_method',
   ],
+  taxes: ['tax_rate_overrides'],
   payer: ['inheritance'],
 };
 
@@ -47,8 +52,10 @@ export function MoreTerms({ opened, onOpened, ...props }: MoreTermsProps): React
     ),
     commitment: <CommitmentPart {...props} />,
     addons: <AddonsPart {...props} />,
+    entitlements: <EntitlementsPart {...props} />,
     phases: <PhasesPart {...props} />,
     billing: <BillingPart {...props} />,
+    taxes: <TaxRatesInput {...props} />,
     payer: <PayerPart {...props} />,
   };
   const counts = countTerms(draft);
@@ -93,8 +100,10 @@ function countTerms(draft: SubscriptionDraft): Record<TermGroup, number> {
     discount: draft.coupons.length,
     commitment: committed.length + (draft.commitment_amount === '' ? 0 : 1),
     addons: draft.addons.length,
+    entitlements: listOverriddenEntitlements(draft).length,
     phases: draft.phases.length,
     billing: billed.filter((value) => value !== '').length,
+    taxes: draft.tax_rate_codes.length,
     payer: draft.payer === 'self' ? 0 : 1,
   };
 }

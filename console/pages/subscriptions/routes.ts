@@ -18,7 +18,16 @@ const subscriptions = createRoute({
   component: lazyRouteComponent(() => import('./subscriptions-page.tsx'), 'SubscriptionsPage'),
 });
 
-const TERM_GROUPS = ['discount', 'commitment', 'addons', 'phases', 'billing', 'payer'] as const;
+const TERM_GROUPS = [
+  'discount',
+  'commitment',
+  'addons',
+  'entitlements',
+  'phases',
+  'billing',
+  'taxes',
+  'payer',
+] as const;
 export type TermGroup = (typeof TERM_GROUPS)[number];
 
 /** `customer` and `plan` are chosen when the page opens; `sheet` shows a new customer or the request; `terms` lists the parts that are open. */

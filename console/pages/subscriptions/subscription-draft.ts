@@ -39,6 +39,14 @@ export type AddonDraft = {
 };
 export const EMPTY_ADDON: AddonDraft = { addon_id: '', quantity: '1', cadence: 'recurring' };
 
+/** Values of one entitlement of the plan that differ for this subscription; an empty one does not differ. */
+export type EntitlementOverrideDraft = {
+  readonly usage_limit: string;
+  readonly is_enabled: '' | 'true' | 'false';
+  readonly static_value: string;
+};
+export const NO_ENTITLEMENT_OVERRIDE: EntitlementOverrideDraft = { usage_limit: '', is_enabled: '', static_value: '' };
+
 /** The commitment of the usage of one price. */
 export type CommitmentDraft = {
   readonly unit: 'amount' | 'quantity';
@@ -72,7 +80,11 @@ export type SubscriptionDraft = {
   /** Commitments by the id of the price. */
   readonly line_commitments: Readonly<Record<string, CommitmentDraft>>;
   readonly addons: readonly AddonDraft[];
+  /** Other values by the id of the entitlement. */
+  readonly entitlements: Readonly<Record<string, EntitlementOverrideDraft>>;
   readonly phases: readonly PhaseDraft[];
+  /** Codes of the tax rates that replace those of the customer; empty: the customer's. */
+  readonly tax_rate_codes: readonly string[];
   readonly collection_method: 'charge_automatically' | 'send_invoice';
   readonly payment_terms: PaymentTerms | '';
   readonly auto_invoice_threshold: string;
@@ -101,7 +113,9 @@ export const EMPTY_DRAFT: SubscriptionDraft = {
   enable_true_up: false,
   line_commitments: {},
   addons: [],
+  entitlements: {},
   phases: [],
+  tax_rate_codes: [],
   collection_method: 'charge_automatically',
   payment_terms: '',
   auto_invoice_threshold: '',
@@ -134,6 +148,11 @@ function dropPriceTerms(draft: SubscriptionDraft): SubscriptionDraft {
   return { ...draft, overrides: {}, line_commitments: {}, phases };
 }
 
+/** Drops all terms of single prices and entitlements, because the draft gets another plan. */
+function dropPlanTerms(draft: SubscriptionDraft): SubscriptionDraft {
+  return { ...dropPriceTerms(draft), entitlements: {} };
+}
+
 export function chooseCurrency(draft: SubscriptionDraft, currency: string): SubscriptionDraft {
   return currency === draft.currency ? draft : { ...dropPriceTerms(draft), currency };
 }
@@ -145,7 +164,7 @@ function choosePlan(
 ): SubscriptionDraft {
   const currencies = listCurrencies(plan.prices);
   return {
-    ...dropPriceTerms(draft),
+    ...dropPlanTerms(draft),
     plan_id: plan.id,
     currency: currencies.includes(draft.currency) ? draft.currency : (currencies[0] ?? ''),
     billing_period: findPeriod(plan.prices),
@@ -158,7 +177,7 @@ export function followPlan(
   plan_id: string | undefined,
   plan: { readonly id: string; readonly prices: readonly DraftPrice[] | null } | undefined,
 ): SubscriptionDraft {
-  if (plan_id === undefined) return draft.plan_id === '' ? draft : { ...dropPriceTerms(draft), plan_id: '' };
+  if (plan_id === undefined) return draft.plan_id === '' ? draft : { ...dropPlanTerms(draft), plan_id: '' };
   if (plan?.id !== plan_id || draft.plan_id === plan_id) return draft;
   return choosePlan(draft, { id: plan_id, prices: plan.prices ?? [] });
 }

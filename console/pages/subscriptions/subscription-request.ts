@@ -38,6 +38,11 @@ export function listOverridden(overrides: PriceOverrideDrafts): string[] {
   });
 }
 
+/** Lists the ids of the entitlements with other values, in the order of the request. */
+export function listOverriddenEntitlements({ entitlements }: Pick<SubscriptionDraft, 'entitlements'>): string[] {
+  return Object.keys(entitlements).filter((id) => Object.values(entitlements[id]!).some((value) => value !== ''));
+}
+
 /** Builds the request of a draft; null until the draft is complete. */
 export function buildRequest(draft: SubscriptionDraft): CreateSubscriptionBody | null {
   if (findMissing(draft) !== null) return null;
@@ -59,7 +64,9 @@ export function buildRequest(draft: SubscriptionDraft): CreateSubscriptionBody |
     ...buildPriceTerms(draft),
     ...buildCommitments(draft),
     ...(draft.addons.length === 0 ? {} : { addons: draft.addons.map(buildAddon) }),
+    ...buildEntitlements(draft),
     ...(draft.phases.length === 0 ? {} : { phases: buildPhases(draft) }),
+    ...buildTaxes(draft),
     ...(draft.collection_method === 'send_invoice' ? { collection_method: draft.collection_method } : {}),
     ...buildPayer(draft),
     ...(draft.is_draft ? { subscription_status: 'draft' } : {}),
@@ -104,6 +111,19 @@ function buildPhases(draft: SubscriptionDraft) {
 
 function buildAddon({ addon_id, quantity, cadence }: AddonDraft) {
   return { addon_id, quantity: Number(quantity), cadence };
+}
+
+function buildEntitlements(draft: SubscriptionDraft) {
+  const override_entitlements = listOverriddenEntitlements(draft).map((entitlement_id) => {
+    const { is_enabled, ...values } = draft.entitlements[entitlement_id]!;
+    return { entitlement_id, ...pickSet(values), ...(is_enabled === '' ? {} : { is_enabled: is_enabled === 'true' }) };
+  });
+  return override_entitlements.length === 0 ? {} : { override_entitlements };
+}
+
+function buildTaxes({ tax_rate_codes, currency }: SubscriptionDraft) {
+  if (tax_rate_codes.length === 0) return {};
+  return { tax_rate_overrides: tax_rate_codes.map((tax_rate_code) => ({ tax_rate_code, currency })) };
 }
 
 function buildCommitments(draft: SubscriptionDraft) {
