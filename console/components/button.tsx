@@ -8,7 +8,7 @@ type ButtonProps = Omit<ComponentProps<'button'>, 'disabled'> & {
   isDangerous?: boolean;
   isBusy?: boolean;
   /** Why the action cannot be done now, for example a role that may not do it. The button stays in the order of focus and says it. */
-  blocked?: string | null | undefined;
+  blocked?: ReactNode;
 };
 
 export function Button({

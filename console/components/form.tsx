@@ -42,7 +42,7 @@ export function FormFoot({
   needs: Needs;
   fields?: readonly string[];
   action: string;
-  blocked?: string | null;
+  blocked?: ReactNode;
   children?: ReactNode;
 }): ReactNode {
   const mayNot = useMayNot(needs);

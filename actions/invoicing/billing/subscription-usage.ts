@@ -5,10 +5,10 @@
  */
 
 import { type Decimal, sumDecimals, ZERO } from '../../../core/foundation/decimal.ts';
-import { invalid } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
-import { type Microseconds, type Milliseconds, toInstant, toMs } from '../../../core/foundation/time/instant.ts';
+import { type Microseconds, type Milliseconds, toInstant, toMs, toUs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
+import { checkRange } from '../../../core/foundation/time/range.ts';
 import { planServedLines, type ServedLine } from '../../../core/rating/chains/chains-within.ts';
 import { usageToRead } from '../../../core/rating/chains/charge-chains.ts';
 import { type BilledSubscription, computeServicesWithin, runningPeriod } from '../../../core/rating/charges.ts';
@@ -231,6 +231,6 @@ function deriveRequestedPeriod(subscription: SubscriptionModel, request: UsageRe
       ? toInstant(start_time)
       : current.start;
   const end = end_time ? toInstant(end_time) : lifetime_usage ? now.getTime() : current.end;
-  if (end <= start) throw invalid('end_time', 'must be after start_time');
+  checkRange({ start_us: toUs(start), end_us: toUs(end) });
   return { start, end };
 }

@@ -1,9 +1,9 @@
 /** GET /events/corrections, the corrections of all events: our addition to the interface. */
 import { z } from 'zod';
 import { canRead } from '../../../core/foundation/access/role.ts';
-import { invalid } from '../../../core/foundation/error.ts';
 import { anyCase, orNull, timestampText } from '../../../core/foundation/record.ts';
-import { formatUs } from '../../../core/foundation/time/instant.ts';
+import { formatUs, toInstant, toUs } from '../../../core/foundation/time/instant.ts';
+import { checkRange } from '../../../core/foundation/time/range.ts';
 import { CORRECTION_ACTIONS, CORRECTION_STATES } from '../../../core/metering/correction.ts';
 import {
   FILTERED_CORRECTIONS_MAX,
@@ -76,8 +76,8 @@ export const correctionListRoutes: Route[] = [
     answer: ListedCorrectionsAnswer,
     handle: async ({ query }, context) => {
       const { start_time, end_time, event_id, event_name, external_customer_id, action, state, ...place } = query;
-      if (start_time && end_time && new Date(end_time) <= new Date(start_time))
-        throw invalid('end_time', 'must be after start_time');
+      if (start_time && end_time)
+        checkRange({ start_us: toUs(toInstant(start_time)), end_us: toUs(toInstant(end_time)) });
       const { scope, services } = context;
       const wanted = narrow(EventCorrectionModel.in(scope, services.postgres), [
         ['event_id', event_id],

@@ -9,10 +9,11 @@ import {
   toUs,
   US_PER_DAY,
 } from '../../../core/foundation/time/instant.ts';
+import { checkRange } from '../../../core/foundation/time/range.ts';
 import { windowStarts } from '../../../core/foundation/time/window.ts';
 import { countEvents, countUnprocessed, postProcessingLag } from '../../../storage/events/monitoring.ts';
 import { type Route, route } from '../../http/route.ts';
-import { anyTimezone, anyWindowSize, checkRange, checkWindows, instantUs } from '../usage/query-fields.ts';
+import { anyTimezone, anyWindowSize, checkWindows, instantUs } from '../usage/query-fields.ts';
 
 const MonitoringQuery = z.object({
   start_time: instantUs.meta({ description: 'Earliest instant of the events, inclusive. It requires `end_time`.' }),

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { invalid } from '../../../core/foundation/error.ts';
 import { anyCase, orDefault, orNull, wholeNumber } from '../../../core/foundation/record.ts';
+import { checkRange } from '../../../core/foundation/time/range.ts';
 import {
   countFoundEvents,
   type EventPlace,
@@ -11,7 +12,7 @@ import {
 } from '../../../storage/events/find-events.ts';
 import { sendJsonText } from '../../http/compress.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
-import { checkRange, instantUs, propertyValues, withBounds } from '../usage/query-fields.ts';
+import { instantUs, propertyValues, withBounds } from '../usage/query-fields.ts';
 import { EventAnswer, formatEventJson } from './event-json.ts';
 
 /** Parses property filters in the form `k1:v1,v2;k2:v3`. */

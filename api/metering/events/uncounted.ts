@@ -11,10 +11,11 @@ import { invalid } from '../../../core/foundation/error.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
 import { anyCase, orNull, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
 import { formatUs, toUs, US_PER_DAY } from '../../../core/foundation/time/instant.ts';
+import { checkRange } from '../../../core/foundation/time/range.ts';
 import { UNCOUNTED_REASONS, uncountedEventShape } from '../../../core/metering/event/uncounted.ts';
 import type { UncountedQuery } from '../../../storage/events/uncounted-events.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
-import { checkRange, instantUs, withBounds } from '../usage/query-fields.ts';
+import { instantUs, withBounds } from '../usage/query-fields.ts';
 import { cursorField, formatPlaceCursor, parsePlaceCursor } from './place-cursor.ts';
 
 /** All fields except the properties, which are sent as their original text. */

@@ -3,7 +3,8 @@ import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
 import { orNull } from '../../../core/foundation/record.ts';
-import { formatUs, type Microseconds, parseEventTime, toUs } from '../../../core/foundation/time/instant.ts';
+import { parseEventTime, toUs } from '../../../core/foundation/time/instant.ts';
+import { checkRange, type RequestedRange } from '../../../core/foundation/time/range.ts';
 import { type WindowSize, windowCount } from '../../../core/foundation/time/window.ts';
 import { isTimezone } from '../../../core/foundation/time/zone.ts';
 import { toBaseSize } from '../../../core/metering/bucket-size.ts';
@@ -61,8 +62,6 @@ export const usageRange = {
 /** Earliest timestamp of an event. Ingestion refuses earlier ones, so a range from here on contains every event. */
 export const BEGINNING_US = parseEventTime('1900-01-01T00:00:00Z') as number;
 
-export type RequestedRange = { start_us: Microseconds; end_us: Microseconds };
-
 /** Default range: from the earliest timestamp until now. */
 export function toRequestedRange(
   input: { start_time: number | null; end_time: number | null },
@@ -71,11 +70,6 @@ export function toRequestedRange(
   const end_us = input.end_time ?? toUs(now.getTime());
   const start_us = input.start_time ?? BEGINNING_US;
   return checkRange({ start_us, end_us });
-}
-
-export function checkRange(range: RequestedRange): RequestedRange {
-  if (range.end_us <= range.start_us) throw invalid('end_time', `must be after start_time ${formatUs(range.start_us)}`);
-  return range;
 }
 
 /** Maximum number of windows; it allows more than a month of minutes. */

@@ -11,19 +11,14 @@ import { indexById } from '../../../core/foundation/by-id.ts';
 import { ZERO } from '../../../core/foundation/decimal.ts';
 import { invalid } from '../../../core/foundation/error.ts';
 import { formatUs, toUs, US_PER_HOUR } from '../../../core/foundation/time/instant.ts';
+import { checkRange, type RequestedRange } from '../../../core/foundation/time/range.ts';
 import { computeMargin } from '../../../core/invoicing/costs/margin.ts';
 import { NO_REVENUE, sumRevenue } from '../../../core/invoicing/revenue/parts.ts';
 import { parseGroupBy } from '../../../core/metering/analytics/group-by.ts';
 import { showPrices } from '../../catalog/prices/expand.ts';
 import { checkExpand } from '../../http/list.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
-import {
-  BEGINNING_US,
-  checkRange,
-  checkWindows,
-  type RequestedRange,
-  withBounds,
-} from '../../metering/usage/query-fields.ts';
+import { BEGINNING_US, checkWindows, withBounds } from '../../metering/usage/query-fields.ts';
 import { CostAnalyticsAnswer, GetCostAnalyticsRequest } from './analytics-schema.ts';
 
 const shared = {

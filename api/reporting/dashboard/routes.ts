@@ -12,13 +12,14 @@ import { groupBy } from '../../../core/foundation/group-by.ts';
 import { DAY_MS } from '../../../core/foundation/time/durations.ts';
 import { ceilToMs, formatUs, type Milliseconds, toUs } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
+import { checkRange } from '../../../core/foundation/time/range.ts';
 import { type WindowSize, windowAt, windowCount } from '../../../core/foundation/time/window.ts';
 import type { PaymentStatus } from '../../../core/invoicing/invoice/record.ts';
 import { formatWindowLabel, selectWindowSize } from '../../../core/invoicing/revenue/windows.ts';
 import { PlanModel } from '../../../storage/models/catalog/plan.ts';
 import { countInvoicesByPayment, countSubscriptionsByPlan } from '../../../storage/reporting/recent.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
-import { checkRange, withBounds } from '../../metering/usage/query-fields.ts';
+import { withBounds } from '../../metering/usage/query-fields.ts';
 import {
   CUSTOMERS_MAX,
   DashboardRevenuesAnswer,

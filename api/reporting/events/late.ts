@@ -10,11 +10,12 @@ import { requireRead } from '../../../core/foundation/access/role.ts';
 import { completeKeys } from '../../../core/foundation/json/complete-keys.ts';
 import { orNull, timestampText, wholeNumber } from '../../../core/foundation/record.ts';
 import { formatUs, LAST_INSTANT_US, toMs, toUs, US_PER_DAY } from '../../../core/foundation/time/instant.ts';
+import { checkRange } from '../../../core/foundation/time/range.ts';
 import { INVOICE_STATUSES } from '../../../core/invoicing/invoice/record.ts';
 import { type Route, route } from '../../http/route.ts';
 import { EventAnswer, formatEventJson } from '../../metering/events/event-json.ts';
 import { cursorField, formatPlaceCursor, parsePlaceCursor } from '../../metering/events/place-cursor.ts';
-import { BEGINNING_US, checkRange, instantUs, withBounds } from '../../metering/usage/query-fields.ts';
+import { BEGINNING_US, instantUs, withBounds } from '../../metering/usage/query-fields.ts';
 
 const DAYS_MAX = 366;
 const DAYS_DEFAULT = 92;

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { notFound } from '../../../core/foundation/error.ts';
 import { decimalText } from '../../../core/foundation/record.ts';
 import { formatUs, toMs } from '../../../core/foundation/time/instant.ts';
+import { checkRange } from '../../../core/foundation/time/range.ts';
 import { windowCount } from '../../../core/foundation/time/window.ts';
 import { derivePointSize } from '../../../core/metering/analytics/point-size.ts';
 import { AGGREGATION_TYPES, type AggregationType, aggregationType } from '../../../core/metering/meter/record.ts';
@@ -16,7 +17,6 @@ import { type Context, type Route, route } from '../../http/route.ts';
 import {
   anyWindowSize,
   checkBuckets,
-  checkRange,
   checkWindows,
   instantUs,
   requiredInstantUs,

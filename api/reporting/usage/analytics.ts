@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { loadUsageAnalytics } from '../../../actions/reporting/usage/usage-analytics.ts';
 import { orNull } from '../../../core/foundation/record.ts';
 import { toMs, toUs, US_PER_HOUR } from '../../../core/foundation/time/instant.ts';
+import { checkRange } from '../../../core/foundation/time/range.ts';
 import { parseGroupBy } from '../../../core/metering/analytics/group-by.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
 import {
   anyWindowSize,
-  checkRange,
   checkWindows,
   instantUs,
   propertyValues,

@@ -3,12 +3,13 @@ import { z } from 'zod';
 import { invalid } from '../../../core/foundation/error.ts';
 import { anyCase, orDefault, orNull } from '../../../core/foundation/record.ts';
 import { type Microseconds, parseEventTime, toMs, toUs } from '../../../core/foundation/time/instant.ts';
+import { checkRange, type RequestedRange } from '../../../core/foundation/time/range.ts';
 import { windowCount } from '../../../core/foundation/time/window.ts';
 import { firstInstantAt } from '../../../core/foundation/time/zone.ts';
 import { instantFormat } from '../../../core/platform/export/record.ts';
 import { SPLITS, type Split } from '../../../core/rating/charge-intervals.ts';
 import { textList } from '../../http/list.ts';
-import { anyTimezone, checkRange, type RequestedRange } from '../../metering/usage/query-fields.ts';
+import { anyTimezone } from '../../metering/usage/query-fields.ts';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 

@@ -2,7 +2,7 @@
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { usePages } from '../../client/pages.ts';
-import { can, useSession } from '../../client/session.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
@@ -24,12 +24,11 @@ export function ApiKeysPage(): ReactNode {
   const texts = useTexts(TEXTS);
   const { sheet, key } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
-  const session = useSession();
   const [revoked, setRevoked] = useState<ApiKey | null>(null);
   const keys = usePages('/secrets/api/keys', { query: { status: 'published' } });
   const open = (search: { sheet?: 'new' | 'key' | 'rotate'; key?: string }) =>
     void navigate({ search: (old) => ({ zone: old.zone, ...search }) });
-  const blocked = can(session, 'secret', 'write') ? null : texts.mayNot;
+  const blocked = useMayNot('secret:write');
   const found = keys.rows.find(({ id }) => id === key);
   const make = (
     <Button isPrimary blocked={blocked} onClick={() => open({ sheet: 'new' })}>

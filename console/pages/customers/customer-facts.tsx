@@ -1,7 +1,7 @@
 /** Debt, balance and details of a customer. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { can, useSession } from '../../client/session.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { Button } from '../../components/button.tsx';
 import { CopyId } from '../../components/copy.tsx';
 import { type Fact, Facts, Section, Sheet } from '../../components/page.tsx';
@@ -86,7 +86,7 @@ function Figure({ label, amounts, none, isBad = false, end }: FigureProps): Reac
 export function CustomerFacts({ customer, onEdit }: { customer: CustomerRecord; onEdit: () => void }): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
   const formTexts = useTexts(TEXTS);
-  const session = useSession();
+  const mayNot = useMayNot('customer:write');
   const nameCountry = useCountryName();
   const { email, contact, timezone, tax_exempt, tax_ids, created_at, parent_customer_id } = customer;
   const address = listAddressLines(customer, nameCountry);
@@ -136,7 +136,7 @@ export function CustomerFacts({ customer, onEdit }: { customer: CustomerRecord; 
     <Section
       title={texts.details}
       end={
-        <Button blocked={can(session, 'customer', 'write') ? null : texts.mayNotWrite} onClick={onEdit}>
+        <Button blocked={mayNot} onClick={onEdit}>
           {texts.edit}
         </Button>
       }

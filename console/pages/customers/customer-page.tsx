@@ -3,8 +3,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { api } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button, primaryButtonClass } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
@@ -91,10 +91,10 @@ type CustomerHeadProps = { customer: CustomerRecord; onChange: (next: CustomerSe
 
 function CustomerHead({ customer, onChange }: CustomerHeadProps): ReactNode {
   const texts = useTexts(PAGE_TEXTS);
-  const session = useSession();
   const { id, name, external_id, email, status } = customer;
   const isCurrent = status === 'published';
-  const mayNot = can(session, 'customer', 'write') ? null : texts.mayNotWrite;
+  const mayNot = useMayNot('customer:write');
+  const mayNotSubscribe = useMayNot('subscription:write');
   return (
     <PageHead
       title={name || external_id}
@@ -118,7 +118,7 @@ function CustomerHead({ customer, onChange }: CustomerHeadProps): ReactNode {
           <Button blocked={mayNot} onClick={() => onChange({ sheet: 'edit' })}>
             {texts.edit}
           </Button>
-          {can(session, 'subscription', 'write') && isCurrent ? (
+          {mayNotSubscribe === null && isCurrent ? (
             <Link
               from={FROM}
               to="/env/$environment_id/subscriptions/new"
@@ -128,7 +128,7 @@ function CustomerHead({ customer, onChange }: CustomerHeadProps): ReactNode {
               {texts.newSubscription}
             </Link>
           ) : (
-            <Button isPrimary blocked={isCurrent ? texts.mayNotSubscribe : texts.isArchived}>
+            <Button isPrimary blocked={isCurrent ? mayNotSubscribe : texts.isArchived}>
               {texts.newSubscription}
             </Button>
           )}

@@ -5,8 +5,8 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { formatCurl, linkTo } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
@@ -27,7 +27,7 @@ const FOUND_MAX = 50;
 
 export function CustomersPage(): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
+  const mayNot = { create: useMayNot('customer:write'), export: useMayNot('task:read') };
   const { q, view, sheet } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const list = useCustomers(q, view);
@@ -40,11 +40,7 @@ export function CustomersPage(): ReactNode {
       search: ({ zone }) => ({ zone }),
     });
   const create = (
-    <Button
-      isPrimary
-      blocked={can(session, 'customer', 'write') ? null : texts.mayNotWrite}
-      onClick={() => openSheet('new')}
-    >
+    <Button isPrimary blocked={mayNot.create} onClick={() => openSheet('new')}>
       {texts.newCustomer}
     </Button>
   );
@@ -54,12 +50,12 @@ export function CustomersPage(): ReactNode {
         title={texts.title}
         actions={
           <>
-            {can(session, 'task', 'read') ? (
+            {mayNot.export === null ? (
               <a className={buttonClass} href={linkTo('/exports/customers')} title={texts.csvTitle} download>
                 CSV
               </a>
             ) : (
-              <Button blocked={texts.mayNotExport}>CSV</Button>
+              <Button blocked={mayNot.export}>CSV</Button>
             )}
             {create}
           </>

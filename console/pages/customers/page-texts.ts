@@ -29,8 +29,6 @@ export const PAGE_TEXTS = defineTexts(
     archiveWords:
       'The customer leaves the list, and its external id becomes free. Invoices and usage remain. The service refuses it while a subscription runs.',
     isArchived: 'The customer is archived',
-    mayNotWrite: 'Your role may not change customers',
-    mayNotSubscribe: 'Your role may not create subscriptions',
     newSubscription: 'New subscription…',
     newWallet: 'New wallet…',
     edit: 'Edit…',
@@ -107,8 +105,6 @@ export const PAGE_TEXTS = defineTexts(
       archiveWords:
         'Der Kunde verlässt die Liste, und seine externe ID wird frei. Rechnungen und Nutzung bleiben. Der Dienst lehnt es ab, solange ein Abonnement läuft.',
       isArchived: 'Der Kunde ist archiviert',
-      mayNotWrite: 'Ihre Rolle darf Kunden nicht ändern',
-      mayNotSubscribe: 'Ihre Rolle darf keine Abonnements anlegen',
       newSubscription: 'Neues Abonnement…',
       newWallet: 'Neues Guthaben…',
       edit: 'Bearbeiten…',

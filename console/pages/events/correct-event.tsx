@@ -25,64 +25,24 @@ type CorrectEventProps = {
   onClose: () => void;
 };
 
-export function CorrectEvent({ event, properties, mended_name, onDone, onClose }: CorrectEventProps): ReactNode {
+/** `properties` is JSON text. */
+type EventDraft = Record<'event_name' | 'external_customer_id' | 'timestamp' | 'properties' | 'reason', string>;
+
+export function CorrectEvent(props: CorrectEventProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const id = event.id;
+  const { event, mended_name, onClose } = props;
   const names = useGet('/events/names', { query: { days: 31 } as never });
-  const [name, setName] = useState(mended_name ?? event.event_name);
-  const [customer, setCustomer] = useState(event.external_customer_id);
-  const [timestamp, setTimestamp] = useState(event.timestamp);
-  const [text, setText] = useState(() => formatExact(properties, 2));
-  const [reason, setReason] = useState(mended_name === null ? '' : texts.misspelt(event.event_name));
-  const parsed = readProperties(text);
-  const content =
-    parsed === null
-      ? null
-      : {
-          event_name: name,
-          external_customer_id: customer,
-          timestamp,
-          ...(event.source === '' ? {} : { source: event.source }),
-          ...(event.customer_id === '' ? {} : { customer_id: event.customer_id }),
-          properties: parsed,
-        };
-  const body = content === null ? null : formatExact({ event: content });
-  const isChanged =
-    name !== event.event_name ||
-    customer !== event.external_customer_id ||
-    timestamp !== event.timestamp ||
-    (parsed !== null && formatExact(parsed) !== formatExact(properties));
-  const [tried] = useDebouncedValue(body, TYPING_MS);
-  const preview = useQuery({
-    queryKey: buildPreviewKey('replace', id, tried),
-    queryFn: () =>
-      readData(
-        api.POST('/events/{id}/replace/preview', {
-          params: { path: { id } as never },
-          body: tried as never,
-          ...exactBody,
-        }),
-      ),
-    enabled: tried !== null && isChanged,
-    placeholderData: keepPreviousData,
-    ...whileProcessing,
-  });
-  const deed = useDeed(
-    () =>
-      readData(
-        api.POST('/events/{id}/replace', {
-          params: { path: { id } as never },
-          body: formatExact({ event: content, reason }) as never,
-          ...exactBody,
-        }),
-      ),
-    async () => {
-      await onDone();
-      onClose();
-    },
-  );
+  const [draft, setDraft] = useState<EventDraft>(() => ({
+    event_name: mended_name ?? event.event_name,
+    external_customer_id: event.external_customer_id,
+    timestamp: event.timestamp,
+    properties: formatExact(props.properties, 2),
+    reason: mended_name === null ? '' : texts.misspelt(event.event_name),
+  }));
+  const set = (fields: Partial<EventDraft>) => setDraft((old) => ({ ...old, ...fields }));
+  const { content, isChanged, preview, deed } = useReplacement(draft, props);
   const errorAt = (field: string) => findFieldError(deed, field) ?? findFieldError(preview, field);
-  const propertiesError = parsed === null ? texts.notJson : errorAt('event.properties');
+  const propertiesError = content === null ? texts.notJson : errorAt('event.properties');
   return (
     <Modal
       opened
@@ -100,8 +60,8 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
       >
         <Autocomplete
           label={texts.name}
-          value={name}
-          onChange={setName}
+          value={draft.event_name}
+          onChange={(event_name) => set({ event_name })}
           data={(names.data?.items ?? []).filter(({ meter_ids }) => meter_ids?.length).map((each) => each.event_name)}
           error={errorAt('event.event_name')}
           required
@@ -109,23 +69,23 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
         />
         <TextInput
           label={texts.externalId}
-          value={customer}
-          onChange={({ currentTarget }) => setCustomer(currentTarget.value)}
+          value={draft.external_customer_id}
+          onChange={({ currentTarget }) => set({ external_customer_id: currentTarget.value })}
           error={errorAt('event.external_customer_id')}
           required
         />
         <TextInput
           label={texts.timestamp}
-          value={timestamp}
-          onChange={({ currentTarget }) => setTimestamp(currentTarget.value)}
+          value={draft.timestamp}
+          onChange={({ currentTarget }) => set({ timestamp: currentTarget.value })}
           error={errorAt('event.timestamp')}
           required
         />
         <Textarea
           className={styles.code ?? ''}
           label={texts.properties}
-          value={text}
-          onChange={({ currentTarget }) => setText(currentTarget.value)}
+          value={draft.properties}
+          onChange={({ currentTarget }) => set({ properties: currentTarget.value })}
           error={propertiesError}
           autosize
           minRows={3}
@@ -136,8 +96,8 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
         <TextInput
           label={texts.why}
           description={texts.whyHint}
-          value={reason}
-          onChange={({ currentTarget }) => setReason(currentTarget.value)}
+          value={draft.reason}
+          onChange={({ currentTarget }) => set({ reason: currentTarget.value })}
           error={findFieldError(deed, 'reason')}
           required
           maxLength={1000}
@@ -149,12 +109,63 @@ export function CorrectEvent({ event, properties, mended_name, onDone, onClose }
           fields={['event', 'reason']}
           action={mended_name === null ? texts.correctDo : texts.mendDo}
           blocked={
-            body === null ? texts.notJson : !isChanged ? texts.nothingChanged : reason === '' ? texts.whyNeeded : null
+            content === null
+              ? texts.notJson
+              : !isChanged
+                ? texts.nothingChanged
+                : draft.reason === ''
+                  ? texts.whyNeeded
+                  : null
           }
         />
       </form>
     </Modal>
   );
+}
+
+/** The replacement of the event by a draft: its content, which is null while the properties are no JSON object, its effects and its deed. */
+function useReplacement(draft: EventDraft, { event, properties, onDone, onClose }: CorrectEventProps) {
+  const content = buildContent(draft, event);
+  const body = content === null ? null : formatExact({ event: content });
+  const isChanged =
+    draft.event_name !== event.event_name ||
+    draft.external_customer_id !== event.external_customer_id ||
+    draft.timestamp !== event.timestamp ||
+    (content !== null && formatExact(content.properties) !== formatExact(properties));
+  const [tried] = useDebouncedValue(body, TYPING_MS);
+  const params = { path: { id: event.id } as never };
+  const preview = useQuery({
+    queryKey: buildPreviewKey('replace', event.id, tried),
+    queryFn: () => readData(api.POST('/events/{id}/replace/preview', { params, body: tried as never, ...exactBody })),
+    enabled: tried !== null && isChanged,
+    placeholderData: keepPreviousData,
+    ...whileProcessing,
+  });
+  const deed = useDeed(
+    () => {
+      const request = formatExact({ event: content, reason: draft.reason });
+      return readData(api.POST('/events/{id}/replace', { params, body: request as never, ...exactBody }));
+    },
+    async () => {
+      await onDone();
+      onClose();
+    },
+  );
+  return { content, isChanged, preview, deed };
+}
+
+function buildContent(
+  { event_name, external_customer_id, timestamp, properties: text }: EventDraft,
+  { source, customer_id }: CorrectEventProps['event'],
+) {
+  const properties = readProperties(text);
+  if (properties === null) return null;
+  return {
+    ...{ event_name, external_customer_id, timestamp },
+    ...(source === '' ? {} : { source }),
+    ...(customer_id === '' ? {} : { customer_id }),
+    properties,
+  };
 }
 
 function readProperties(text: string): Record<string, unknown> | null {

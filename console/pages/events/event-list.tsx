@@ -8,7 +8,7 @@ import { CodeBlock } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
 import { Empty, Failure, Loading, useShown } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
-import { buildEventsQuery, UNCOUNTED_DAYS } from './event-queries.ts';
+import { buildEventsQuery, isAnswered, UNCOUNTED_DAYS } from './event-queries.ts';
 import { type EventFilters, type EventRow, type EventStatus, formatProperties, joinRows } from './event-rows.ts';
 import { EVENT_TEXTS } from './event-texts.ts';
 import { EventTime } from './event-time.tsx';
@@ -36,7 +36,7 @@ export function EventList(props: EventListProps): ReactNode {
   const rows = useMemo(() => joinRows(live.tail, loaded), [live.tail, loaded]);
   const faults = useFaults(filters, {
     newest: live.mode === 'poll' ? live.tail[0]?.id : undefined,
-    shouldRead: !(list.isPending || list.isPlaceholderData),
+    shouldRead: isAnswered(list),
   });
   const isShown = useShown(!list.isPending);
   if (list.isError) return <Failure error={list.error} onRetry={() => void list.refetch()} />;

@@ -30,6 +30,17 @@ export function buildEventsQuery(filters: EventFilters) {
   });
 }
 
+/** Whether a query has an answer or an error of its own; the rows of the filters before do not count. */
+export function isAnswered({
+  isPending,
+  isPlaceholderData,
+}: {
+  isPending: boolean;
+  isPlaceholderData: boolean;
+}): boolean {
+  return !(isPending || isPlaceholderData);
+}
+
 export type UncountedFilters = {
   readonly reason?: ReasonFilter;
   readonly event_name?: string;

@@ -3,8 +3,8 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { formatExactValue } from '../../client/exact-json.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { type GetData, invalidate } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { CopyId } from '../../components/copy.tsx';
@@ -37,7 +37,6 @@ type EventSheetProps = {
 
 export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const corrections = useQuery(buildCorrectionsQuery(id));
   const items = corrections.data?.items ?? [];
@@ -45,13 +44,8 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
   const found = useQuery(buildThreadQuery(id, applied));
   const thread = found.data;
   const isVoided = thread?.status === 'voided';
-  const blocked = !can(session, 'event', 'correct')
-    ? texts.mayNotCorrect
-    : isVoided
-      ? texts.isVoided
-      : !thread?.event
-        ? texts.notYet
-        : null;
+  const mayNotCorrect = useMayNot('event:correct');
+  const blocked = mayNotCorrect ?? (isVoided ? texts.isVoided : !thread?.event ? texts.notYet : null);
   const close = () => onDialogue(undefined);
   const refresh = async () => {
     await invalidate(queries, '/events');
@@ -76,7 +70,7 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
         <Loaded query={found} rows={8}>
           {(data) => (
             <>
-              <EventThread thread={data} onMend={blocked === null ? () => onDialogue('mend') : null} />
+              <EventThread thread={data} blocked={blocked} onMend={() => onDialogue('mend')} />
               <Corrections items={items} />
               <div className={styles.tools}>
                 <RecordTools record={data} path={`/events/${encodeURIComponent(id)}/thread`} />
@@ -101,7 +95,14 @@ export function EventSheet({ id, dialogue, onDialogue, onClose }: EventSheetProp
   );
 }
 
-function EventThread({ thread, onMend }: { thread: EventThreadData; onMend: (() => void) | null }): ReactNode {
+type EventThreadProps = {
+  thread: EventThreadData;
+  /** The reason why the event cannot be mended. */
+  blocked: string | null;
+  onMend: () => void;
+};
+
+function EventThread({ thread, blocked, onMend }: EventThreadProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
   const { event, customer, meters, charges, status } = thread;
   const charged = meters.filter(({ meter_id }) => charges.some((charge) => charge.meter_id === meter_id));
@@ -135,7 +136,7 @@ function EventThread({ thread, onMend }: { thread: EventThreadData; onMend: (() 
         )}
       </Knot>
       {status === 'not_counted' ? (
-        <NotCounted thread={thread} onMend={onMend} />
+        <NotCounted thread={thread} blocked={blocked} onMend={onMend} />
       ) : (
         <>
           <Knot
@@ -291,7 +292,7 @@ function ChargeKnot({ charge }: { charge: EventThreadData['charges'][number] }):
   );
 }
 
-function NotCounted({ thread, onMend }: { thread: EventThreadData; onMend: (() => void) | null }): ReactNode {
+function NotCounted({ thread, blocked, onMend }: EventThreadProps): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
   const { reason, detail, nearest_event_name, event } = thread;
   return (
@@ -300,7 +301,7 @@ function NotCounted({ thread, onMend }: { thread: EventThreadData; onMend: (() =
       {nearest_event_name !== null && <p>{texts.didYouMean(nearest_event_name)}</p>}
       <div className={styles.ask}>
         {nearest_event_name !== null && (
-          <Button onClick={onMend ?? undefined} blocked={onMend ? null : texts.mayNotCorrect}>
+          <Button onClick={onMend} blocked={blocked}>
             {texts.mendTo(nearest_event_name)}
           </Button>
         )}

@@ -2,7 +2,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { can, useSession } from '../../client/session.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { PageHead } from '../../components/page.tsx';
@@ -13,7 +13,7 @@ import { useLanguage, useTexts } from '../../texts/texts.ts';
 import { CorrectedList } from './corrected-list.tsx';
 import { EventFilterBar } from './event-filters.tsx';
 import { EventList } from './event-list.tsx';
-import { buildEventsQuery } from './event-queries.ts';
+import { buildEventsQuery, isAnswered } from './event-queries.ts';
 import { buildEventFilters, findSampleRate } from './event-rows.ts';
 import type { EventsSearch, EventTab } from './event-search.ts';
 import { EventSheet } from './event-sheet.tsx';
@@ -29,7 +29,7 @@ const FROM = '/env/$environment_id/events';
 
 export function EventsPage(): ReactNode {
   const texts = useTexts(EVENT_TEXTS);
-  const session = useSession();
+  const mayNotSend = useMayNot('event:write');
   const search = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const [isPaused, setPaused] = useState(false);
@@ -37,8 +37,8 @@ export function EventsPage(): ReactNode {
   const filters = buildEventFilters(search);
   const isAll = search.tab === undefined;
   // The counts wait for the list, because they cost the service several times as much as its first page.
-  const { isPending, isPlaceholderData } = useInfiniteQuery({ ...buildEventsQuery(filters), enabled: isAll });
-  const shouldCount = !isAll || !(isPending || isPlaceholderData);
+  const list = useInfiniteQuery({ ...buildEventsQuery(filters), enabled: isAll });
+  const shouldCount = !isAll || isAnswered(list);
   // A period that is over gets no new events.
   const isOn = isAll && filters.end_time === undefined;
   const live = useLiveEvents({ filters, isOn, isPaused: isPaused || hasFocus });
@@ -68,11 +68,7 @@ export function EventsPage(): ReactNode {
                 {isPaused ? texts.resume : texts.pause}
               </Button>
             )}
-            <Button
-              isPrimary
-              blocked={can(session, 'event', 'write') ? null : texts.mayNotSend}
-              onClick={() => change({ do: 'send' })}
-            >
+            <Button isPrimary blocked={mayNotSend} onClick={() => change({ do: 'send' })}>
               {texts.send}
             </Button>
           </>

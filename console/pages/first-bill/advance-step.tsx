@@ -3,8 +3,9 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
-import { can, sessionQuery, useSession } from '../../client/session.ts';
+import { sessionQuery } from '../../client/session.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
@@ -30,13 +31,9 @@ export function AdvanceStep({ bill, onPin, ...step }: StepProps): ReactNode {
   // After a reload the clock itself says how far the year is.
   const progress: YearProgress | null =
     !run.isPending && clock && isAdvancing(clock) ? { step: 'advance', detail: clock.frozen_time } : ownProgress;
-  const session = useSession();
   const isOwnClock = Boolean(environment.test_clock_id);
-  const blocked = !bill.subscription
-    ? texts.firstSubscribe
-    : can(session, 'test_clock', 'write') && can(session, 'environment', 'write')
-      ? null
-      : texts.mayNot;
+  const mayNot = useMayNot(['test_clock:write', 'environment:write']);
+  const blocked = bill.subscription ? mayNot : texts.firstSubscribe;
   const start = (months: number) => {
     onPin();
     run.mutate(months);

@@ -3,8 +3,9 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, type LinkProps } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
-import { can, sessionQuery, useSession } from '../../client/session.ts';
+import { sessionQuery, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
@@ -81,6 +82,7 @@ async function loadChecks(environment_id: string): Promise<Record<CheckKey, bool
 function CopyCatalogue({ isEmpty }: { isEmpty: boolean }): ReactNode {
   const texts = useTexts(TEXTS);
   const session = useSession();
+  const mayNot = useMayNot('environment:write');
   const queries = useQueryClient();
   const here = useEnvironment();
   const [isAsking, setAsking] = useState(false);
@@ -94,7 +96,7 @@ function CopyCatalogue({ isEmpty }: { isEmpty: boolean }): ReactNode {
     await queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
     await invalidate(queries, '/plans', '/settings');
   };
-  const blocked = !can(session, 'environment', 'write') ? texts.mayNot : isEmpty ? texts.firstSell : null;
+  const blocked = mayNot ?? (isEmpty ? texts.firstSell : null);
   return (
     <div className={styles.actions}>
       <Button blocked={blocked} onClick={() => setAsking(true)}>

@@ -4,8 +4,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { type Deed, useDeed } from '../../components/form.tsx';
@@ -18,10 +18,10 @@ import { TEXTS } from './texts.ts';
 
 export function SellStep({ bill, ...step }: StepProps): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const create = useDeed(createCatalogue, () => invalidate(queries, '/meters', '/plans', '/prices', '/features'));
-  const blocked = ['plan', 'meter', 'price'].every((resource) => can(session, resource, 'write')) ? null : texts.mayNot;
+  const blocked = useMayNot(['plan:write', 'meter:write', 'price:write']);
+  const mayNotGenerate = useMayNot('ai:write');
   return (
     <Step {...step} title={texts.sell} summary={step.isDone ? <Sold bill={bill} /> : texts.sellHint}>
       <div className={styles.templates}>
@@ -43,7 +43,7 @@ export function SellStep({ bill, ...step }: StepProps): ReactNode {
           {showApiText(create.error.message)}
         </p>
       )}
-      <Sentence create={create} blocked={blocked ?? (can(session, 'ai', 'write') ? null : texts.mayNot)} />
+      <Sentence create={create} blocked={blocked ?? mayNotGenerate} />
     </Step>
   );
 }

@@ -4,8 +4,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { API_BASE, api, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
@@ -59,7 +59,6 @@ export function SendStep({ bill, ...step }: StepProps): ReactNode {
 
 function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const { with: language = 'curl' } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
@@ -79,7 +78,8 @@ function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }):
     () => readData(api.POST('/events/bulk', { body: { events: buildTraffic(sample, TRAFFIC_EVENTS, Date.now()) } })),
     () => invalidate(queries, '/events'),
   );
-  const mayNotSend = can(session, 'event', 'write') ? null : texts.mayNot;
+  const mayNotSend = useMayNot('event:write');
+  const mayNotMakeKey = useMayNot('secret:write');
   const error = makeKey.error ?? send.error ?? sendTraffic.error;
   return (
     <>
@@ -123,7 +123,7 @@ function Commands({ sample, isDone }: { sample: SampleEvent; isDone: boolean }):
           <Button
             isPrimary={!isDone}
             isBusy={makeKey.isPending}
-            blocked={can(session, 'secret', 'write') ? null : texts.mayNot}
+            blocked={mayNotMakeKey}
             onClick={() => makeKey.mutate(undefined)}
           >
             {texts.makeKey}

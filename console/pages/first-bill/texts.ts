@@ -9,7 +9,6 @@ export const TEXTS = defineTexts(
     open: 'Open',
     close: 'Close',
     view: 'View',
-    mayNot: 'Your role may not do this.',
 
     sell: 'What do you sell?',
     sellHint: 'Each makes meters, features, a plan and prices at once. All of it can be changed later.',
@@ -131,7 +130,6 @@ export const TEXTS = defineTexts(
       open: 'Öffnen',
       close: 'Schließen',
       view: 'Ansehen',
-      mayNot: 'Ihre Rolle darf das nicht.',
 
       sell: 'Was verkaufen Sie?',
       sellHint: 'Jede Vorlage legt Zähler, Funktionen, einen Tarif und Preise an. Alles lässt sich später ändern.',

@@ -4,8 +4,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { api, linkTo, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
@@ -22,7 +22,6 @@ const FROM = '/env/$environment_id/invoices/$invoice_id';
 
 export function InvoiceActions({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const { do: dialogue } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
@@ -43,8 +42,8 @@ export function InvoiceActions({ invoice }: { invoice: InvoiceRecord }): ReactNo
     },
   );
   const { invoice_status: status } = invoice;
-  const mayNot = can(session, 'invoice', 'write') ? null : texts.mayNot;
-  const mayNotPay = can(session, 'payment', 'write') ? null : texts.mayNotPay;
+  const mayNot = useMayNot('invoice:write');
+  const mayNotPay = useMayNot('payment:write');
   const isOwed = status === 'FINALIZED' && !isZero(invoice.amount_remaining);
   // A link to a dialogue opens nothing that the role may not do.
   const permitted = mayNot === null ? dialogue : undefined;

@@ -4,8 +4,8 @@ import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react';
 import { Bars } from '../../charts/bars.tsx';
 import { api } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Choice } from '../../components/choice.tsx';
@@ -45,12 +45,11 @@ function MeterView({ meter }: { meter: MeterRecord }): ReactNode {
   const { sheet } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
-  const session = useSession();
   const [isDisabling, setDisabling] = useState(false);
   const openSheet = (next?: MeterSearch['sheet']) =>
     void navigate({ search: (old) => ({ ...old, sheet: next }), resetScroll: false });
   const close = () => openSheet();
-  const blocked = can(session, 'meter', 'write') ? null : texts.mayNotWrite;
+  const blocked = useMayNot('meter:write');
   const isLive = meter.status === 'published';
   const side = {
     filters: <FiltersSheet meter={meter} onClose={close} />,

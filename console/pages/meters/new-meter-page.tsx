@@ -4,8 +4,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError, api, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
@@ -26,7 +26,7 @@ export function NewMeterPage(): ReactNode {
   const { event } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
-  const session = useSession();
+  const mayNot = useMayNot('meter:write');
   const [draft, setDraft] = useState<MeterDraft>(() => createMeterDraft(event ?? ''));
   const [range] = useState(() => findRange(new Date(), TRIAL_DAYS));
   const trial = useTrial(draft, range);
@@ -65,12 +65,7 @@ export function NewMeterPage(): ReactNode {
           <Link from={FROM} to="/env/$environment_id/meters" className={buttonClass}>
             {texts.discard}
           </Link>
-          <Button
-            type="submit"
-            isPrimary
-            isBusy={create.isPending}
-            blocked={can(session, 'meter', 'write') ? null : texts.mayNotWrite}
-          >
+          <Button type="submit" isPrimary isBusy={create.isPending} blocked={mayNot}>
             {texts.create}
           </Button>
         </div>

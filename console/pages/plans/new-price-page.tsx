@@ -5,8 +5,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
 import { PageHead } from '../../components/page.tsx';
@@ -26,7 +26,7 @@ export function NewPricePage(): ReactNode {
   const { plan_id } = useParams({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
-  const session = useSession();
+  const mayNot = useMayNot('price:write');
   const plan = useGet('/plans/{id}', { path: { id: plan_id } });
   const runningCount = useRunningCount(plan_id);
   const currency = plan.data?.prices?.[0]?.currency;
@@ -68,7 +68,7 @@ export function NewPricePage(): ReactNode {
         }}
         isStored={false}
         error={publish.error}
-        blocked={can(session, 'price', 'write') ? null : texts.mayNotWrite}
+        blocked={mayNot}
         note={texts.notInEffect}
         runningCount={runningCount}
         onPublish={() => setPublishing(true)}

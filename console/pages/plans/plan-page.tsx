@@ -3,8 +3,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button, primaryButtonClass } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
@@ -43,13 +43,16 @@ function PlanView({ plan }: { plan: PlanRecord }): ReactNode {
   const { sheet } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
-  const session = useSession();
   const [isArchiving, setArchiving] = useState(false);
   const isSold = plan.status === 'published';
   const openSheet = (next?: PlanSearch['sheet']) =>
     void navigate({ search: (old) => ({ ...old, sheet: next }), resetScroll: false });
   const close = () => openSheet();
-  const may = (resource: string) => (can(session, resource, 'write') ? null : texts.mayNotWrite);
+  const mayNot = {
+    plan: useMayNot('plan:write'),
+    entitlement: useMayNot('entitlement:write'),
+    creditgrant: useMayNot('creditgrant:write'),
+  };
   const side = {
     edit: <PlanForm plan={plan} onClose={close} />,
     copy: <PlanForm plan={plan} isCopy onClose={close} />,
@@ -80,11 +83,11 @@ function PlanView({ plan }: { plan: PlanRecord }): ReactNode {
                 { label: texts.record, onClick: () => openSheet('record') },
                 ...(isSold
                   ? [
-                      { label: texts.edit, blocked: may('plan'), onClick: () => openSheet('edit') },
-                      { label: texts.copy, blocked: may('plan'), onClick: () => openSheet('copy') },
+                      { label: texts.edit, blocked: mayNot.plan, onClick: () => openSheet('edit') },
+                      { label: texts.copy, blocked: mayNot.plan, onClick: () => openSheet('copy') },
                       {
                         label: texts.archive,
-                        blocked: may('plan'),
+                        blocked: mayNot.plan,
                         isDangerous: true,
                         onClick: () => setArchiving(true),
                       },
@@ -94,7 +97,7 @@ function PlanView({ plan }: { plan: PlanRecord }): ReactNode {
             />
             {isSold && (
               <>
-                <Button blocked={may('plan')} onClick={() => openSheet('roll-out')}>
+                <Button blocked={mayNot.plan} onClick={() => openSheet('roll-out')}>
                   {texts.rollOut}
                 </Button>
                 <Link from={FROM} to="/env/$environment_id/plans/$plan_id/prices/new" className={primaryButtonClass}>
@@ -106,8 +109,8 @@ function PlanView({ plan }: { plan: PlanRecord }): ReactNode {
         }
       />
       <PlanPrices plan={plan} />
-      <PlanEntitlements plan={plan} blocked={may('entitlement')} onAdd={() => openSheet('entitlement')} />
-      <PlanGrants plan={plan} blocked={may('creditgrant')} onAdd={() => openSheet('grant')} />
+      <PlanEntitlements plan={plan} blocked={mayNot.entitlement} onAdd={() => openSheet('entitlement')} />
+      <PlanGrants plan={plan} blocked={mayNot.creditgrant} onAdd={() => openSheet('grant')} />
       <PlanSubscribers plan={plan} />
       {isArchiving && (
         <Confirm

@@ -5,7 +5,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { formatCurl } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
-import { can, useSession } from '../../client/session.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { Button } from '../../components/button.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
@@ -33,7 +33,7 @@ export function PlansPage(): ReactNode {
   const texts = useTexts(PLAN_TEXTS);
   const { view, sheet } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
-  const session = useSession();
+  const mayNot = useMayNot('plan:write');
   const plans = usePages('/plans', {
     query: { status: view ?? 'published', expand: 'prices' } as never,
   });
@@ -41,11 +41,7 @@ export function PlansPage(): ReactNode {
   const totals = useQuery(buildSummariesQuery(rows.slice(0, SUMMARIES_MAX).map(({ id }) => id)));
   const openSheet = (next?: 'new') => void navigate({ search: (old) => ({ ...old, sheet: next }) });
   const create = (
-    <Button
-      isPrimary
-      blocked={can(session, 'plan', 'write') ? null : texts.mayNotWrite}
-      onClick={() => openSheet('new')}
-    >
+    <Button isPrimary blocked={mayNot} onClick={() => openSheet('new')}>
       {texts.newPlan}
     </Button>
   );

@@ -4,8 +4,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
@@ -43,40 +43,21 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
   const { plan_id } = useParams({ from: FROM });
   const { sheet } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
-  const queries = useQueryClient();
-  const session = useSession();
   const language = useLanguage();
   const zone = useZone();
-  const plan = useGet('/plans/{id}', { path: { id: plan_id } });
-  const meter = useGet('/meters/{id}', { path: { id: price.meter_id ?? '' } }, { enabled: price.meter_id !== null });
   const runningCount = useRunningCount(plan_id);
   const [draft, setDraft] = useState<PriceDraft>(() => toDraft(price));
   const [dialog, setDialog] = useState<'publish' | 'end' | null>(null);
   const changes = buildPriceChange(draft, price);
   const isChanged = Object.keys(changes).length > 0;
   const name = price.display_name ?? texts.unnamed;
-  const toPlan = () => navigate({ to: '/env/$environment_id/plans/$plan_id', search: (old) => ({ zone: old.zone }) });
   const openSheet = (next?: 'record') =>
     void navigate({ search: (old) => ({ ...old, sheet: next }), resetScroll: false });
-  const publish = useDeed(async (isRolledOut: boolean) => {
-    await readData(
-      api.PUT('/prices/{id}', { params: { path: { id: price.id } }, body: buildPriceChange(draft, price) as never }),
-    );
-    if (isRolledOut) await startRollOut(queries, plan_id);
-    await invalidate(queries, '/plans', '/prices');
-    notifications.show({
-      message: texts.published(draft.display_name || name),
-      closeButtonProps: { 'aria-label': texts.close },
-    });
-    await toPlan();
-  });
-  const blocked = !can(session, 'price', 'write')
-    ? texts.mayNotWrite
-    : price.end_date !== null
-      ? texts.endsAt(formatInstant(language, price.end_date, zone))
-      : price.price_unit !== null
-        ? texts.customUnit(price.price_unit)
-        : null;
+  const publish = usePublish(price, draft);
+  const mayNot = useMayNot('price:write');
+  const blockedEnd =
+    mayNot ?? (price.end_date === null ? null : texts.endsAt(formatInstant(language, price.end_date, zone)));
+  const blocked = blockedEnd ?? (price.price_unit === null ? null : texts.customUnit(price.price_unit));
   return (
     <WithSheet
       sheet={
@@ -90,41 +71,12 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
       <PriceEditor
         head={
           <>
-            <PageHead
-              title={name}
-              status={price.end_date !== null && <Chip>{texts.ended}</Chip>}
-              subtitle={
-                <>
-                  {plan.data && (
-                    <Link from={FROM} to="/env/$environment_id/plans/$plan_id">
-                      <bdi>{plan.data.name}</bdi>
-                    </Link>
-                  )}
-                  {meter.data && (
-                    <>
-                      {' · '}
-                      {texts.meter}{' '}
-                      <Link from={FROM} to="/env/$environment_id/meters/$meter_id" params={{ meter_id: meter.data.id }}>
-                        <bdi>{meter.data.name}</bdi>
-                      </Link>
-                    </>
-                  )}
-                  {' · '}
-                  <PriceTermsLine price={price} />
-                </>
-              }
-              actions={
-                <>
-                  <Button onClick={() => openSheet('record')}>{texts.record}</Button>
-                  <Button
-                    isDangerous
-                    blocked={price.price_unit !== null ? null : blocked}
-                    onClick={() => setDialog('end')}
-                  >
-                    {texts.endPrice}
-                  </Button>
-                </>
-              }
+            <PriceHead
+              price={price}
+              name={name}
+              blockedEnd={blockedEnd}
+              onRecord={() => openSheet('record')}
+              onEnd={() => setDialog('end')}
             />
             {blocked && <p className="muted">{blocked}</p>}
           </>
@@ -158,23 +110,105 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
           onClose={() => setDialog(null)}
         />
       )}
-      {dialog === 'end' && (
-        <Confirm
-          needs="price:write"
-          title={texts.endTitle(name)}
-          action={texts.endAction}
-          isDangerous
-          onClose={() => setDialog(null)}
-          onConfirm={async () => {
-            await api.DELETE('/prices/{id}', { params: { path: { id: price.id } } });
-            await invalidate(queries, '/plans', '/prices');
-            await toPlan();
-          }}
-        >
-          <p>{texts.endWords}</p>
-        </Confirm>
-      )}
+      {dialog === 'end' && <EndDialog price={price} name={name} onClose={() => setDialog(null)} />}
     </WithSheet>
+  );
+}
+
+/** Publishes the draft of a stored price, if wanted with a roll-out to running subscriptions, and leads back to its plan. */
+function usePublish(price: StoredPrice, draft: PriceDraft) {
+  const texts = useTexts(PRICE_TEXTS);
+  const { plan_id } = useParams({ from: FROM });
+  const queries = useQueryClient();
+  const openPlan = useOpenPlan();
+  return useDeed(async (isRolledOut: boolean) => {
+    await readData(
+      api.PUT('/prices/{id}', { params: { path: { id: price.id } }, body: buildPriceChange(draft, price) as never }),
+    );
+    if (isRolledOut) await startRollOut(queries, plan_id);
+    await invalidate(queries, '/plans', '/prices');
+    notifications.show({
+      message: texts.published(draft.display_name || (price.display_name ?? texts.unnamed)),
+      closeButtonProps: { 'aria-label': texts.close },
+    });
+    await openPlan();
+  });
+}
+
+function useOpenPlan(): () => Promise<void> {
+  const navigate = useNavigate({ from: FROM });
+  return () => navigate({ to: '/env/$environment_id/plans/$plan_id', search: (old) => ({ zone: old.zone }) });
+}
+
+type PriceHeadProps = {
+  price: StoredPrice;
+  name: string;
+  /** The reason why the price cannot be ended. */
+  blockedEnd: string | null;
+  onRecord: () => void;
+  onEnd: () => void;
+};
+
+function PriceHead({ price, name, blockedEnd, onRecord, onEnd }: PriceHeadProps): ReactNode {
+  const texts = useTexts(PRICE_TEXTS);
+  const { plan_id } = useParams({ from: FROM });
+  const plan = useGet('/plans/{id}', { path: { id: plan_id } });
+  const meter = useGet('/meters/{id}', { path: { id: price.meter_id ?? '' } }, { enabled: price.meter_id !== null });
+  return (
+    <PageHead
+      title={name}
+      status={price.end_date !== null && <Chip>{texts.ended}</Chip>}
+      subtitle={
+        <>
+          {plan.data && (
+            <Link from={FROM} to="/env/$environment_id/plans/$plan_id">
+              <bdi>{plan.data.name}</bdi>
+            </Link>
+          )}
+          {meter.data && (
+            <>
+              {' · '}
+              {texts.meter}{' '}
+              <Link from={FROM} to="/env/$environment_id/meters/$meter_id" params={{ meter_id: meter.data.id }}>
+                <bdi>{meter.data.name}</bdi>
+              </Link>
+            </>
+          )}
+          {' · '}
+          <PriceTermsLine price={price} />
+        </>
+      }
+      actions={
+        <>
+          <Button onClick={onRecord}>{texts.record}</Button>
+          <Button isDangerous blocked={blockedEnd} onClick={onEnd}>
+            {texts.endPrice}
+          </Button>
+        </>
+      }
+    />
+  );
+}
+
+function EndDialog({ price, name, onClose }: { price: StoredPrice; name: string; onClose: () => void }): ReactNode {
+  const texts = useTexts(PRICE_TEXTS);
+  const queries = useQueryClient();
+  const openPlan = useOpenPlan();
+  return (
+    <Confirm
+      needs="price:write"
+      title={texts.endTitle(name)}
+      action={texts.endAction}
+      isDangerous
+      onClose={onClose}
+      onConfirm={async () => {
+        await api.DELETE('/prices/{id}', { params: { path: { id: price.id } } });
+        await invalidate(queries, '/plans', '/prices');
+        await openPlan();
+      }}
+    >
+      <p>{texts.endWords}</p>
+    </Confirm>
   );
 }
 

@@ -1,7 +1,8 @@
 /** The actions that the palette offers to the person who is signed in. */
 import { useMantineColorScheme } from '@mantine/core';
 import { useNavigate, useParams } from '@tanstack/react-router';
-import { can, useSession } from '../../client/session.ts';
+import { useFindMayNot } from '../../client/permission.ts';
+import { useSession } from '../../client/session.ts';
 import { useOpenOverlay } from '../../components/overlays.ts';
 import { useChooseLanguage } from '../../shell/language.tsx';
 import { LANGUAGES, type Language, useLanguage, useTexts } from '../../texts/texts.ts';
@@ -48,6 +49,7 @@ export function useOpenPath(): (path: string) => void {
 export function usePaletteActions(): PaletteAction[] {
   const texts = useTexts(TEXTS);
   const session = useSession();
+  const findMayNot = useFindMayNot();
   const { environment_id } = useParams({ from: '/env/$environment_id' });
   const language = useLanguage();
   const chooseLanguage = useChooseLanguage();
@@ -62,7 +64,7 @@ export function usePaletteActions(): PaletteAction[] {
       key: name,
       group: 'create' as const,
       label: texts[name],
-      blocked: can(session, resource, 'write') ? null : texts.mayNot,
+      blocked: findMayNot(`${resource}:write`),
       run: () => openPath(path),
     })),
     ...PLACES.map(([name, path]) => ({

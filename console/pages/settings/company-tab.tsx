@@ -87,107 +87,9 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
     >
       <Sheet>
         <form onSubmit={submit} aria-label={texts.company}>
-          <div className={styles.part}>
-            <h2>{texts.company}</h2>
-            <p className={styles.hint}>{texts.companyHint}</p>
-            <DraftField {...form} field="name" isRequired />
-            <div className={styles.pair}>
-              <DraftField {...form} field="address_line1" />
-              <DraftField {...form} field="address_line2" />
-            </div>
-            <div className={styles.pair}>
-              <DraftField {...form} field="address_postal_code" />
-              <DraftField {...form} field="address_city" />
-            </div>
-            <div className={styles.pair}>
-              <DraftField {...form} field="address_state" />
-              <DraftField {...form} field="address_country" />
-            </div>
-            <div className={styles.pair}>
-              <DraftField {...form} field="email" />
-              <DraftField {...form} field="help_email" />
-              <DraftField {...form} field="phone" />
-            </div>
-          </div>
-          <div className={styles.part}>
-            <h2>{texts.seller}</h2>
-            <Choice
-              label={texts.seller}
-              value={draft.has_seller ? 'own' : 'company'}
-              onValue={(value) => setDraft(value === 'own' ? fillSeller(draft) : { ...draft, has_seller: false })}
-              options={[
-                { value: 'company', label: texts.asCompany },
-                { value: 'own', label: texts.ownSeller },
-              ]}
-            />
-            {draft.has_seller ? (
-              <>
-                <DraftField {...form} field="seller_name" isRequired />
-                <DraftField {...form} field="seller_lines" isLong />
-                <div className={styles.pair}>
-                  <DraftField {...form} field="tax_id" />
-                  <DraftField {...form} field="seller_email" />
-                  <DraftField {...form} field="website" />
-                </div>
-              </>
-            ) : (
-              <p className={styles.hint}>{texts.taxNumberHint}</p>
-            )}
-          </div>
-          <div className={styles.part}>
-            <h2>{texts.documents}</h2>
-            <LogoInput
-              logo={draft.logo}
-              error={findFieldError(save, 'value.logo')}
-              onLogo={(logo) => change({ logo })}
-            />
-            <div className={styles.pair}>
-              <ColorInput
-                label={texts.colour}
-                format="hex"
-                eyeDropperButtonProps={{ 'aria-label': texts.pickColour }}
-                value={draft.color}
-                error={findFieldError(save, 'value.color')}
-                onChange={(color) => change({ color })}
-              />
-              <Select
-                label={texts.language}
-                allowDeselect={false}
-                value={draft.language}
-                onChange={(value) => change({ language: value ?? draft.language })}
-                data={DOCUMENT_LANGUAGES.map((tag) => ({ value: tag, label: nameLanguage(tag) }))}
-              />
-            </div>
-            <div>
-              <h3>{texts.paper}</h3>
-              <Choice
-                label={texts.paper}
-                value={draft.page_size}
-                onValue={(page_size) => change({ page_size })}
-                options={[
-                  { value: 'A4', label: 'A4' },
-                  { value: 'LETTER', label: 'Letter' },
-                ]}
-              />
-            </div>
-            <Textarea
-              label={texts.payment_instructions}
-              description={texts.paymentHint}
-              autosize
-              minRows={2}
-              value={draft.payment_instructions}
-              error={findFieldError(save, 'value.payment_instructions')}
-              onChange={({ currentTarget }) => change({ payment_instructions: currentTarget.value })}
-            />
-            <Textarea
-              label={texts.notes}
-              autosize
-              minRows={2}
-              value={draft.notes}
-              error={findFieldError(save, 'value.notes')}
-              onChange={({ currentTarget }) => change({ notes: currentTarget.value })}
-            />
-          </div>
+          <IssuerPart {...form} />
+          <SellerPart {...form} />
+          <DocumentsPart {...form} />
           <SaveFoot
             save={save}
             fields={listShownFields(save.error, draft)}
@@ -197,6 +99,123 @@ function CompanyForm({ tenant, pdf }: { tenant: TenantRecord; pdf: PdfConfig }):
         </form>
       </Sheet>
     </Columns>
+  );
+}
+
+function IssuerPart(form: DraftProps): ReactNode {
+  const texts = useTexts(COMPANY_TEXTS);
+  return (
+    <div className={styles.part}>
+      <h2>{texts.company}</h2>
+      <p className={styles.hint}>{texts.companyHint}</p>
+      <DraftField {...form} field="name" isRequired />
+      <div className={styles.pair}>
+        <DraftField {...form} field="address_line1" />
+        <DraftField {...form} field="address_line2" />
+      </div>
+      <div className={styles.pair}>
+        <DraftField {...form} field="address_postal_code" />
+        <DraftField {...form} field="address_city" />
+      </div>
+      <div className={styles.pair}>
+        <DraftField {...form} field="address_state" />
+        <DraftField {...form} field="address_country" />
+      </div>
+      <div className={styles.pair}>
+        <DraftField {...form} field="email" />
+        <DraftField {...form} field="help_email" />
+        <DraftField {...form} field="phone" />
+      </div>
+    </div>
+  );
+}
+
+function SellerPart(form: DraftProps): ReactNode {
+  const texts = useTexts(COMPANY_TEXTS);
+  const { draft, onChange } = form;
+  return (
+    <div className={styles.part}>
+      <h2>{texts.seller}</h2>
+      <Choice
+        label={texts.seller}
+        value={draft.has_seller ? 'own' : 'company'}
+        onValue={(value) => onChange(value === 'own' ? fillSeller(draft) : { has_seller: false })}
+        options={[
+          { value: 'company', label: texts.asCompany },
+          { value: 'own', label: texts.ownSeller },
+        ]}
+      />
+      {draft.has_seller ? (
+        <>
+          <DraftField {...form} field="seller_name" isRequired />
+          <DraftField {...form} field="seller_lines" isLong />
+          <div className={styles.pair}>
+            <DraftField {...form} field="tax_id" />
+            <DraftField {...form} field="seller_email" />
+            <DraftField {...form} field="website" />
+          </div>
+        </>
+      ) : (
+        <p className={styles.hint}>{texts.taxNumberHint}</p>
+      )}
+    </div>
+  );
+}
+
+/** How the documents appear. */
+function DocumentsPart({ draft, deed, onChange }: DraftProps): ReactNode {
+  const texts = useTexts(COMPANY_TEXTS);
+  return (
+    <div className={styles.part}>
+      <h2>{texts.documents}</h2>
+      <LogoInput logo={draft.logo} error={findFieldError(deed, 'value.logo')} onLogo={(logo) => onChange({ logo })} />
+      <div className={styles.pair}>
+        <ColorInput
+          label={texts.colour}
+          format="hex"
+          eyeDropperButtonProps={{ 'aria-label': texts.pickColour }}
+          value={draft.color}
+          error={findFieldError(deed, 'value.color')}
+          onChange={(color) => onChange({ color })}
+        />
+        <Select
+          label={texts.language}
+          allowDeselect={false}
+          value={draft.language}
+          onChange={(value) => onChange({ language: value ?? draft.language })}
+          data={DOCUMENT_LANGUAGES.map((tag) => ({ value: tag, label: nameLanguage(tag) }))}
+        />
+      </div>
+      <div>
+        <h3>{texts.paper}</h3>
+        <Choice
+          label={texts.paper}
+          value={draft.page_size}
+          onValue={(page_size) => onChange({ page_size })}
+          options={[
+            { value: 'A4', label: 'A4' },
+            { value: 'LETTER', label: 'Letter' },
+          ]}
+        />
+      </div>
+      <Textarea
+        label={texts.payment_instructions}
+        description={texts.paymentHint}
+        autosize
+        minRows={2}
+        value={draft.payment_instructions}
+        error={findFieldError(deed, 'value.payment_instructions')}
+        onChange={({ currentTarget }) => onChange({ payment_instructions: currentTarget.value })}
+      />
+      <Textarea
+        label={texts.notes}
+        autosize
+        minRows={2}
+        value={draft.notes}
+        error={findFieldError(deed, 'value.notes')}
+        onChange={({ currentTarget }) => onChange({ notes: currentTarget.value })}
+      />
+    </div>
   );
 }
 

@@ -5,7 +5,6 @@ import { useParams } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Choice } from '../../components/choice.tsx';
 import { CopyId } from '../../components/copy.tsx';
 import { findFieldError } from '../../components/field-errors.ts';
@@ -96,7 +95,6 @@ function Rename({
   onClose: () => void;
 }): ReactNode {
   const texts = useTexts(ENVIRONMENT_TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const { id } = environment;
   const [name, setName] = useState(environment.name);
@@ -108,7 +106,6 @@ function Rename({
     event.preventDefault();
     rename.mutate(undefined);
   };
-  const mayNot = can(session, 'environment', 'write') ? null : texts.mayNot;
   return (
     <SideSheet title={<bdi>{environment.name}</bdi>} subtitle={<CopyId id={id} />} onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
@@ -125,7 +122,7 @@ function Rename({
           deed={rename}
           fields={['name']}
           action={texts.rename}
-          blocked={mayNot ?? (name === environment.name ? texts.noChange : null)}
+          blocked={name === environment.name ? texts.noChange : null}
         />
       </form>
       <RecordTools record={environment} path={`/environments/${id}`} entity_id={id} />

@@ -1,8 +1,8 @@
 import { Link, useParams, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { components } from '../../client/openapi.d.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { CopyId } from '../../components/copy.tsx';
@@ -20,11 +20,10 @@ type EnvironmentRow = components['schemas']['EnvironmentResponse'];
 /** The environments of the tenant: each has its own catalogue, customers, keys and settings. */
 export function EnvironmentsTab({ openSheet }: TabProps): ReactNode {
   const texts = useTexts(ENVIRONMENT_TEXTS);
-  const session = useSession();
   const { environment_id } = useParams({ from: '/env/$environment_id/settings' });
   const { id: openId } = useSearch({ from: '/env/$environment_id/settings' });
   const environments = useGet('/environments', { query: { limit: ENVIRONMENTS_MAX } });
-  const blocked = can(session, 'environment', 'write') ? null : texts.mayNot;
+  const blocked = useMayNot('environment:write');
   const columns: Column<EnvironmentRow>[] = [
     {
       key: 'name',

@@ -5,8 +5,8 @@ import { useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
@@ -36,17 +36,13 @@ const tenantQuery = { query: { entity_type: 'tenant', limit: RATES_MAX } } as ne
 export function TaxTab({ openSheet }: TabProps): ReactNode {
   const texts = useTexts(TAX_TEXTS);
   const language = useLanguage();
-  const session = useSession();
+  const mayNot = useMayNot('tax:write');
   const { id } = useSearch({ from: '/env/$environment_id/settings' });
   const rates = useGet('/taxes/rates', ratesQuery);
   const attached = useGet('/taxes/associations', tenantQuery);
   const order = useSetting<TaxOrder>('tax_config');
   const create = (
-    <Button
-      isPrimary
-      blocked={can(session, 'tax', 'write') ? null : texts.mayNot}
-      onClick={() => openSheet({ sheet: 'new' })}
-    >
+    <Button isPrimary blocked={mayNot} onClick={() => openSheet({ sheet: 'new' })}>
       {texts.create}
     </Button>
   );
@@ -105,16 +101,16 @@ export function TaxTab({ openSheet }: TabProps): ReactNode {
 
 function OrderSwitch({ config }: { config: TaxOrder }): ReactNode {
   const texts = useTexts(TAX_TEXTS);
-  const session = useSession();
+  const mayNot = useMayNot('setting:write');
   const queries = useQueryClient();
   const save = useDeed((value: boolean) => saveSetting(queries, 'tax_config', { taxes_before_credits: value }));
   return (
     <Sheet padded>
       <Switch
         label={texts.before}
-        description={can(session, 'setting', 'write') ? texts.beforeHint : texts.mayNotSetting}
+        description={mayNot ?? texts.beforeHint}
         checked={config.taxes_before_credits}
-        disabled={save.isPending || !can(session, 'setting', 'write')}
+        disabled={save.isPending || mayNot !== null}
         onChange={({ currentTarget }) => save.mutate(currentTarget.checked)}
       />
       {save.error && (
@@ -142,11 +138,10 @@ export function TaxRateSheet({ sheet, id, onClose }: SheetProps): ReactNode {
 function OpenRate({ rate, onClose }: { rate: TaxRateRecord; onClose: () => void }): ReactNode {
   const texts = useTexts(TAX_TEXTS);
   const language = useLanguage();
-  const session = useSession();
   const queries = useQueryClient();
   const attached = useGet('/taxes/associations', tenantQuery);
   const association = attached.data?.items.find(({ tax_rate_id }) => tax_rate_id === rate.id);
-  const blocked = can(session, 'tax', 'write') ? null : texts.mayNot;
+  const blocked = useMayNot('tax:write');
   const isActive = rate.tax_rate_status === 'ACTIVE';
   const refresh = () => invalidate(queries, '/taxes');
   const attach = useDeed(async () => {

@@ -4,6 +4,7 @@ import type { FormEvent, ReactNode } from 'react';
 import { readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { invalidate } from '../../client/queries.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { findFieldError } from '../../components/field-errors.ts';
 import { type Deed, FormFoot, useDeed } from '../../components/form.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
@@ -68,7 +69,8 @@ export function ChangeSheet<Cost>(props: ChangeSheetProps<Cost>): ReactNode {
   };
   // Nothing is changed before its cost is on the screen.
   const isShown = preview.data !== undefined && !preview.isPlaceholderData;
-  const blocked = !isComplete ? incomplete : preview.isError ? preview.error.message : isShown ? null : texts.computing;
+  const refusal = preview.isError ? showApiText(preview.error.message) : null;
+  const blocked = !isComplete ? incomplete : (refusal ?? (isShown ? null : texts.computing));
   return (
     <SideSheet title={title} subtitle={subtitle} onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>

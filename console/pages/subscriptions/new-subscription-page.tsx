@@ -5,7 +5,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { api, formatCurl, readData } from '../../client/client.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
+import { showApiText } from '../../components/api-text.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
 import { findFieldError } from '../../components/field-errors.ts';
@@ -38,7 +38,6 @@ export function NewSubscriptionPage(): ReactNode {
   const { customer, plan: plan_id, sheet, terms = [] } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
-  const session = useSession();
   const [draft, setDraft] = useState<SubscriptionDraft>({ ...EMPTY_DRAFT, customer_id: customer ?? '' });
   const set = (change: Partial<SubscriptionDraft>) => {
     // The last error belongs to the request before this change.
@@ -83,7 +82,6 @@ export function NewSubscriptionPage(): ReactNode {
   );
   const findError = (field: string) => findFieldError(create, field) ?? findFieldError(preview, field);
   const refusal = create.error ?? preview.error;
-  const mayNot = can(session, 'subscription', 'write') ? null : texts.mayNotWrite;
   const part = { draft, prices, findError, error: refusal, set };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -136,9 +134,7 @@ export function NewSubscriptionPage(): ReactNode {
             deed={create}
             fields={FIELDS}
             action={draft.is_draft ? texts.createDraft : texts.create}
-            blocked={
-              mayNot ?? (missing !== null ? texts.missing(missing) : preview.isError ? preview.error.message : null)
-            }
+            blocked={missing !== null ? texts.missing(missing) : preview.isError && showApiText(preview.error.message)}
           >
             <button type="button" className={buttonClass} onClick={() => openSheet('request')}>
               {texts.request}

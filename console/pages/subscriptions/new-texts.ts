@@ -63,7 +63,6 @@ export const NEW_TEXTS = defineTexts(
   {
     title: 'New subscription',
     subtitle: 'Nothing is written until you create it. The first invoice is computed beside the form.',
-    mayNotWrite: 'Your role may not create subscriptions',
     who: 'Customer and plan',
     customer: 'Customer',
     newCustomer: 'New customer…',
@@ -188,7 +187,6 @@ export const NEW_TEXTS = defineTexts(
     de: {
       title: 'Neues Abonnement',
       subtitle: 'Bis zum Anlegen wird nichts geschrieben. Die erste Rechnung wird neben dem Formular berechnet.',
-      mayNotWrite: 'Ihre Rolle darf keine Abonnements anlegen',
       who: 'Kunde und Tarif',
       customer: 'Kunde',
       newCustomer: 'Neuer Kunde…',

@@ -2,8 +2,8 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { MoreMenu } from '../../components/more-menu.tsx';
@@ -23,13 +23,12 @@ type SubscriptionActionsProps = {
 
 export function SubscriptionActions({ subscription, isScheduled, onSheet }: SubscriptionActionsProps): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
   const queries = useQueryClient();
   const now_ms = useNow(TICK_MS);
   const [isActivating, setActivating] = useState(false);
   const { id, subscription_status, line_items } = subscription;
   const isRunning = subscription_status === 'active' || subscription_status === 'trialing';
-  const refused = can(session, 'subscription', 'write') ? null : texts.mayNotWrite;
+  const refused = useMayNot('subscription:write');
   const stopped = refused ?? (isRunning ? null : texts.onlyRunning);
   const scheduled = stopped ?? (isScheduled ? texts.undoFirst : null);
   const hasQuantity = listCurrentLines(line_items ?? [], now_ms).some(({ price_type }) => price_type === 'FIXED');

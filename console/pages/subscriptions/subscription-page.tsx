@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate, postQuery, useGet } from '../../client/queries.ts';
 import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
@@ -228,7 +229,7 @@ function SubscriptionHead({ subscription, invoice, pending, onAsk, onSheet }: Su
 /** Scheduled changes, each with the action that undoes it. */
 function ScheduleBanner({ schedule, onUndo }: { schedule: ScheduleRecord; onUndo: () => void }): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
+  const mayNot = useMayNot('subscription:write');
   const target = schedule.configuration?.['target_plan_id'];
   return (
     <div className={styles.banner} role="status">
@@ -241,7 +242,7 @@ function ScheduleBanner({ schedule, onUndo }: { schedule: ScheduleRecord; onUndo
         <Day at={schedule.scheduled_at} />
       </span>
       {schedule.can_be_cancelled && (
-        <Button blocked={can(session, 'subscription', 'write') ? null : texts.mayNotWrite} onClick={onUndo}>
+        <Button blocked={mayNot} onClick={onUndo}>
           {texts.undo}
         </Button>
       )}

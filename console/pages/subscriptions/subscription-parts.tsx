@@ -1,8 +1,8 @@
 /** The parts of a subscription: its lines, entitlements, add-ons and terms. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { useMayNot } from '../../client/permission.ts';
 import { useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { CopyId } from '../../components/copy.tsx';
@@ -170,11 +170,11 @@ type SubscriptionAddonsProps = {
 
 export function SubscriptionAddons({ subscription, onAttach, onDetach }: SubscriptionAddonsProps): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
   const { id, subscription_status } = subscription;
   const list = useGet('/subscriptions/{id}/addons/associations', { path: { id } });
   const isRunning = subscription_status === 'active' || subscription_status === 'trialing';
-  const blocked = !can(session, 'subscription', 'write') ? texts.mayNotWrite : isRunning ? null : texts.onlyRunning;
+  const mayNot = useMayNot('subscription:write');
+  const blocked = mayNot ?? (isRunning ? null : texts.onlyRunning);
   return (
     <Section
       title={texts.addons}

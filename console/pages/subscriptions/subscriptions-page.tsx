@@ -2,8 +2,8 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { usePages } from '../../client/pages.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button, primaryButtonClass } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
@@ -120,11 +120,11 @@ export function SubscriptionsPage(): ReactNode {
 
 function NewSubscriptionLink(): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
+  const mayNot = useMayNot('subscription:write');
   const { customer, plan } = useSearch({ from: FROM });
-  if (!can(session, 'subscription', 'write'))
+  if (mayNot !== null)
     return (
-      <Button isPrimary blocked={texts.mayNotWrite}>
+      <Button isPrimary blocked={mayNot}>
         {texts.newSubscription}
       </Button>
     );

@@ -17,7 +17,6 @@ export const WALLET_TEXTS_DE = {
   emptyTitle: 'Das erste Guthaben anlegen',
   empty:
     'Ein Guthaben hält Credits, die ein Kunde bezahlt hat oder die Sie schenken. Sie bezahlen die nächsten Rechnungen.',
-  mayNot: 'Ihre Rolle darf Guthaben nicht ändern',
   newWallet: 'Neues Guthaben…',
   newTitle: 'Neues Guthaben',
   findCustomer: 'Name, E-Mail oder ID',

@@ -16,7 +16,6 @@ export const WALLET_TEXTS_EN = {
   showAll: 'Show all wallets',
   emptyTitle: 'Create the first wallet',
   empty: 'A wallet holds credits that a customer has paid for, or that you give. They pay the next invoices.',
-  mayNot: 'Your role may not change wallets',
   newWallet: 'New wallet…',
   newTitle: 'New wallet',
   findCustomer: 'Name, e-mail or id',

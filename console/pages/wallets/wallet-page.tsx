@@ -1,8 +1,8 @@
 /** A wallet: its balance now and after what is used, its lots, its ledger, and what can be done with it. */
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense } from 'react';
+import { useMayNot } from '../../client/permission.ts';
 import { useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { Button } from '../../components/button.tsx';
 import { CopyId } from '../../components/copy.tsx';
 import { MoreMenu } from '../../components/more-menu.tsx';
@@ -85,11 +85,11 @@ type WalletHeadProps = { wallet: LiveWallet; onChange: (next: WalletSearch) => v
 
 function WalletHead({ wallet, onChange }: WalletHeadProps): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
   const { customer_id, id, currency, balance, credit_balance, wallet_status } = wallet;
   const name = useCustomerNames([customer_id]).get(customer_id);
   const isOpen = wallet_status === 'active';
-  const blocked = !can(session, 'wallet', 'write') ? texts.mayNot : isOpen ? null : texts.notActive;
+  const mayNot = useMayNot('wallet:write');
+  const blocked = mayNot ?? (isOpen ? null : texts.notActive);
   return (
     <PageHead
       title={formatWalletName(wallet)}

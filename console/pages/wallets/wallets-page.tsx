@@ -2,7 +2,7 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { usePages } from '../../client/pages.ts';
-import { can, useSession } from '../../client/session.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { Button } from '../../components/button.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
 import { PageHead } from '../../components/page.tsx';
@@ -23,7 +23,7 @@ const FILTERS = ['all', 'active', 'closed'] as const;
 
 export function WalletsPage(): ReactNode {
   const texts = useTexts(TEXTS);
-  const session = useSession();
+  const mayNot = useMayNot('wallet:write');
   const { show, sheet, customer } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const list = usePages('/wallets', { query: { ...(show ? { status: show } : {}) } });
@@ -35,7 +35,7 @@ export function WalletsPage(): ReactNode {
       resetScroll: false,
     });
   const create = (
-    <Button isPrimary blocked={can(session, 'wallet', 'write') ? null : texts.mayNot} onClick={() => openSheet('new')}>
+    <Button isPrimary blocked={mayNot} onClick={() => openSheet('new')}>
       {texts.newWallet}
     </Button>
   );

@@ -11,7 +11,6 @@ export const WEBHOOK_TEXTS = defineTexts(
     empty: 'No endpoints yet',
     emptyHint: 'Add the address of a program that should hear of invoices, payments or subscriptions.',
     asCurl: 'as curl',
-    mayNot: 'Your role may not change webhooks.',
     url: 'Address',
     urlHint: 'Receives events by POST. Redirects are not followed.',
     description: 'Description',
@@ -93,7 +92,6 @@ export const WEBHOOK_TEXTS = defineTexts(
       emptyHint:
         'Fügen Sie die Adresse eines Programms hinzu, das von Rechnungen, Zahlungen oder Abonnements erfahren soll.',
       asCurl: 'als curl',
-      mayNot: 'Ihre Rolle darf Webhooks nicht ändern.',
       url: 'Adresse',
       urlHint: 'Empfängt Ereignisse per POST. Weiterleitungen wird nicht gefolgt.',
       description: 'Beschreibung',

@@ -5,8 +5,8 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { api, readData } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
-import { can, useSession } from '../../client/session.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button } from '../../components/button.tsx';
 import { Confirm } from '../../components/confirm.tsx';
@@ -46,7 +46,6 @@ function Endpoint({ endpoint }: { endpoint: EndpointRecord }): ReactNode {
   const { sheet, delivery } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
-  const session = useSession();
   const [deed, setDeed] = useState<EndpointDeed | null>(null);
   const { id, url, description, endpoint_status } = endpoint;
   const isOn = endpoint_status === 'enabled';
@@ -64,7 +63,7 @@ function Endpoint({ endpoint }: { endpoint: EndpointRecord }): ReactNode {
       open({ sheet: 'delivery', delivery: sent.id });
     },
   );
-  const blocked = can(session, 'webhook', 'write') ? null : texts.mayNot;
+  const blocked = useMayNot('webhook:write');
   const failed = enable.error ?? test.error;
   return (
     <WithSheet

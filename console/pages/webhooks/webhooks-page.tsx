@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { formatCurl } from '../../client/client.ts';
 import { usePages } from '../../client/pages.ts';
-import { can, useSession } from '../../client/session.ts';
+import { useMayNot } from '../../client/permission.ts';
 import { Button } from '../../components/button.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
@@ -23,11 +23,11 @@ export function WebhooksPage(): ReactNode {
   const texts = useTexts(WEBHOOK_TEXTS);
   const { sheet } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
-  const session = useSession();
+  const mayNot = useMayNot('webhook:write');
   const endpoints = usePages('/webhooks/endpoints');
   const openSheet = (next?: 'new') => void navigate({ search: (old) => ({ zone: old.zone, sheet: next }) });
   const add = (
-    <Button isPrimary blocked={can(session, 'webhook', 'write') ? null : texts.mayNot} onClick={() => openSheet('new')}>
+    <Button isPrimary blocked={mayNot} onClick={() => openSheet('new')}>
       {texts.add}
     </Button>
   );

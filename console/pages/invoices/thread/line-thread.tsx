@@ -5,8 +5,8 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { formatCurl, linkTo } from '../../../client/client.ts';
 import type { components } from '../../../client/openapi.d.ts';
+import { useMayNot } from '../../../client/permission.ts';
 import { useGet } from '../../../client/queries.ts';
-import { can, useSession } from '../../../client/session.ts';
 import { buttonClass } from '../../../components/button.tsx';
 import { coverInstants } from '../../../components/range.ts';
 import { SideSheet } from '../../../components/side-sheet.tsx';
@@ -213,13 +213,12 @@ function UsageKnot({
 function EventsKnot({ line, ends }: { line: InvoiceLine; ends: ReturnType<typeof useLineEnds> }): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
-  const session = useSession();
   const count = line.computed_from?.event_count;
   const { first, last } = ends;
   return (
     <Knot title={texts.events} value={count === null || count === undefined ? undefined : formatCount(language, count)}>
       {count === 0 && texts.noEvents}
-      {!can(session, 'event', 'read') && texts.mayNotEvents}
+      {useMayNot('event:read')}
       {first && (
         <div>
           {texts.firstEvent} <Day at={first.timestamp} /> <ExactTime at={first.timestamp} />
