@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { DAY_MS } from '../core/foundation/time/durations.ts';
 import { cpuOfTree } from './cpu.ts';
 import type { Load, Loaded } from './load.ts';
 import type { RawInsert } from './raw-inserter.ts';
@@ -124,11 +125,9 @@ export async function waitUntilMerged(call: Service['call']): Promise<void> {
   }
 }
 
-const MS_PER_DAY = 86_400_000;
-
 /** Requests daily rollups of all days until tomorrow; resolves when they exist. */
 export async function makeDailyRollups(service: Service): Promise<void> {
-  const days_before = Math.floor(Date.now() / MS_PER_DAY) + 2;
+  const days_before = Math.floor(Date.now() / DAY_MS) + 2;
   const open = `select count(*)::int as n from slices where days_before < ${days_before}`;
   while ((await service.call<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) {
     await service.call({ what: 'daily_rollups', days_before });
