@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DAY_MS } from '../core/foundation/time/durations.ts';
+import { endWithBenchmark } from './children.ts';
 import { cpuOfTree } from './cpu.ts';
 import type { Load, Loaded } from './load.ts';
 import type { RawInsert } from './raw-inserter.ts';
@@ -40,11 +41,13 @@ export async function startService(
   settings: Record<string, string> = {},
   dir = mkdtempSync(join(tmpdir(), 'farthing-bench-')),
 ): Promise<EmbeddedService> {
-  const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
-    execPath: NODE,
-    execArgv: [...NODE_FLAGS, '--expose-gc', ...profiling()],
-    serialization: 'advanced',
-  });
+  const child = endWithBenchmark(
+    fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
+      execPath: NODE,
+      execArgv: [...NODE_FLAGS, '--expose-gc', ...profiling()],
+      serialization: 'advanced',
+    }),
+  );
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   child.on('message', ({ id, value, error }: { id?: number; value?: unknown; error?: string }) => {
     const question = id === undefined ? undefined : waiting.get(id);
@@ -165,11 +168,13 @@ export const startGenerator = (): Promise<Generator> => startWorker('./load.ts')
 export const startRawInserter = (): Promise<RawInserter> => startWorker('./raw-inserter.ts');
 
 export async function startWorker<Work extends object, Done>(file: string): Promise<Worker<Work, Done>> {
-  const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
-    execPath: NODE,
-    execArgv: NODE_FLAGS,
-    serialization: 'advanced',
-  });
+  const child = endWithBenchmark(
+    fork(fileURLToPath(new URL(file, import.meta.url)), {
+      execPath: NODE,
+      execArgv: NODE_FLAGS,
+      serialization: 'advanced',
+    }),
+  );
   await told(child);
   return {
     prepare: async (work) => {
