@@ -1,4 +1,5 @@
 /** The tenant that bench/calls.ts calls, and the mix of calls: the number of each kind in a hundred. */
+import { DAY_MS } from '../core/foundation/time/durations.ts';
 import type { Due, RequestInput } from './due-requests.ts';
 import type { Service } from './processes.ts';
 import type { Random } from './workload.ts';
@@ -67,7 +68,7 @@ function customersOf(count: number): string {
 
 function subscriptionOf(customer: number, plan_id: string) {
   const terms = { currency: 'usd', billing_period: 'MONTHLY', billing_cadence: 'RECURRING', billing_period_count: 1 };
-  const start_date = new Date(Date.now() - 86_400_000).toISOString();
+  const start_date = new Date(Date.now() - DAY_MS).toISOString();
   return { ...terms, external_customer_id: `customer_${customer}`, plan_id, start_date, billing_cycle: 'anniversary' };
 }
 

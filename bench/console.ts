@@ -4,6 +4,7 @@
  * `--rounds=5 --customers=100000 --scroll=10 --seconds=20 --pairs=3 --part=pages,list,live`.
  */
 import type { Browser, BrowserContextOptions } from 'playwright-core';
+import { SECOND_MS } from '../core/foundation/time/durations.ts';
 import { type Company, seedCompany } from '../test/support/company.ts';
 import { launchChromium, signIn, waitForConsole } from '../test/support/signed-in.ts';
 import { THIS_CHECKOUT } from './checkout.ts';
@@ -21,7 +22,6 @@ const RATES = [0, 200];
 /** They warm up the browser, and the caches and the compiled code of the service. */
 const WARM_UP_ROUNDS = 5;
 const SEND_EACH_MS = 500;
-const SECOND_MS = 1_000;
 
 type Visit = {
   readonly browser: Browser;

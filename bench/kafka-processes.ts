@@ -14,6 +14,7 @@ import { openKafkaLog } from '../storage/log/kafka/kafka.ts';
 import { connectPostgres } from '../storage/postgres/pool/postgres.ts';
 import { requestDailyRollups } from '../storage/progress/daily-rollups-message.ts';
 import { startKafka } from '../test/support/kafka/broker.ts';
+import { endWithBenchmark } from './children.ts';
 import { cpuOfTree } from './cpu.ts';
 import {
   bareEnvironment,
@@ -134,13 +135,13 @@ async function startParts(dir: string, { partitions: partition_count, stops, sto
 type Process = { readonly pid: number; readonly url: string; stop(): Promise<void> };
 
 async function startProcess(entrance: string, settings: Record<string, string>): Promise<Process> {
-  const child = spawn(NODE, [...NODE_FLAGS, entrance], {
-    cwd: ROOT,
-    env: { ...bareEnvironment(), ...settings },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  // An unexpected end of this process must not leave its children running.
-  process.once('exit', () => child.kill('SIGKILL'));
+  const child = endWithBenchmark(
+    spawn(NODE, [...NODE_FLAGS, entrance], {
+      cwd: ROOT,
+      env: { ...bareEnvironment(), ...settings },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  );
   const url = await untilReady(child);
   return {
     pid: child.pid!,

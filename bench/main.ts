@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { endWithBenchmark } from './children.ts';
 import { NODE, NODE_FLAGS } from './processes.ts';
 
 const BENCHMARKS: Record<string, { file: string; claim: string }> = {
@@ -82,6 +83,8 @@ process.exitCode = failed > 0 ? 1 : 0;
 function runOne(file: string): Promise<number> {
   const starter = fileURLToPath(new URL('./one.ts', import.meta.url));
   const url = new URL(file, import.meta.url).href;
-  const child = spawn(NODE, [...NODE_FLAGS, '--expose-gc', starter, url, ...flags], { stdio: 'inherit' });
+  const child = endWithBenchmark(
+    spawn(NODE, [...NODE_FLAGS, '--expose-gc', starter, url, ...flags], { stdio: 'inherit' }),
+  );
   return new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)));
 }

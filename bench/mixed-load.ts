@@ -4,6 +4,7 @@
  */
 import { Agent } from 'node:http';
 import { groupBy } from '../core/foundation/group-by.ts';
+import { HOUR_MS } from '../core/foundation/time/durations.ts';
 import { type Answered as AnsweredOf, percentiles, type RequestInput, send, sendWhenDue } from './due-requests.ts';
 import { pause, type Service, startGenerator, startService } from './processes.ts';
 import { claim, fixed, flag, hasFlag, quantile, say } from './report.ts';
@@ -14,7 +15,6 @@ const MUST_P99_MS = 250;
 const WARM_UP_S = 5;
 export const CUSTOMERS = 200;
 const HOT_PER_SECOND = 500;
-const HOUR_MS = 3_600_000;
 const JITTER_MS = 60_000;
 
 export async function run(): Promise<void> {

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { connectClickHouse } from '../storage/clickhouse/clickhouse.ts';
+import { endWithBenchmark } from './children.ts';
 import { cpuOfTree } from './cpu.ts';
 import { bareEnvironment, type EmbeddedService, pause, post, waitUntilMerged } from './processes.ts';
 
@@ -22,11 +23,13 @@ export async function startOutside(root: string): Promise<OutsideService> {
   const dir = mkdtempSync(join(tmpdir(), 'farthing-bench-'));
   const port = await findFreePort();
   const settings = { PORT: String(port), DATA_DIR: dir, BOOTSTRAP_API_KEY: API_KEY, RATE_LIMIT_REQUESTS: '0' };
-  const child = spawn('sh', ['process/node.sh', '--import', './process/typescript.mjs', 'main.ts'], {
-    cwd: root,
-    env: { ...bareEnvironment(), ...settings, LOG_LEVEL: 'warn' },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  const child = endWithBenchmark(
+    spawn('sh', ['process/node.sh', '--import', './process/typescript.mjs', 'main.ts'], {
+      cwd: root,
+      env: { ...bareEnvironment(), ...settings, LOG_LEVEL: 'warn' },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    }),
+  );
   const url = `http://127.0.0.1:${port}`;
   const stop = async () => {
     child.kill('SIGTERM');

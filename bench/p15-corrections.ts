@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { appendEvents } from '../actions/metering/events/append-events.ts';
 import { auditUsage } from '../actions/operations/audit/usage.ts';
+import { DAY_MS } from '../core/foundation/time/durations.ts';
 import { elementSpans } from '../core/metering/event-text.ts';
 import { relayControlMessages } from '../pipeline/control/relay.ts';
 import { startPipeline } from '../pipeline/pipeline.ts';
@@ -28,7 +29,6 @@ import { bulkBodies, meterDefinitions } from './workload.ts';
 const MUST = 3;
 const SCOPE = { tenant_id: 'tenant', environment_id: 'environment' };
 const BODY_EVENTS = 1_000;
-const DAY_MS = 86_400_000;
 const FIRST_DAY = Math.floor(Date.parse('2026-03-01T00:00:00Z') / DAY_MS);
 
 export async function run(): Promise<void> {

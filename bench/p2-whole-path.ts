@@ -3,6 +3,7 @@
  * stores count, except the load generator. The naive way for comparison: one produce and one insert per event. `--kept=400` also measures
  * the cost of keeping the running usage of so many customers in the cache.
  */
+import { DAY_MS } from '../core/foundation/time/durations.ts';
 import type { Service } from './processes.ts';
 import { claim, fixed, flag, median, micros, say } from './report.ts';
 import { formatLine, type WholePath, WholePathBench } from './whole-path.ts';
@@ -74,7 +75,7 @@ function reportLines(without: readonly WholePath[], kept: readonly WholePath[]):
   );
 }
 
-const KEPT_MS = 60 * 86_400_000;
+const KEPT_MS = 60 * DAY_MS;
 
 function report(found: readonly WholePath[], naive: number): void {
   const rates = found.map((one) => one.events_per_core);

@@ -2,6 +2,7 @@
  * P4: time from accepted to visible in usage, at half of the load that saturates the service. A probe sends one event at a time for its own
  * customer and queries that customer's usage repeatedly over HTTP.
  */
+import { DAY_MS } from '../core/foundation/time/durations.ts';
 import { makeMeters, pause, type Service, startGenerator, startService } from './processes.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
 import { meterDefinitions } from './workload.ts';
@@ -99,8 +100,8 @@ class Probe {
     const asked = {
       meter_id: this.#meter_id,
       external_customer_id: 'probe',
-      start_time: new Date(Date.now() - 86_400_000).toISOString(),
-      end_time: new Date(Date.now() + 86_400_000).toISOString(),
+      start_time: new Date(Date.now() - DAY_MS).toISOString(),
+      end_time: new Date(Date.now() + DAY_MS).toISOString(),
     };
     const answer = await this.#service.post<{ event_count: number }>('/events/usage/meter', asked);
     return answer.event_count;

@@ -3,6 +3,7 @@
  * most of them in the current hour, while more arrive. The limit for comparison is the same query until the last full hour. The naive way
  * reads the raw events of the current hour. `--seconds` is the time for which events arrive; on a slow machine the queries need more.
  */
+import { HOUR_MS } from '../core/foundation/time/durations.ts';
 import { makeMeters, type Service, startGenerator, startService } from './processes.ts';
 import { check, claim, fixed, flag, quantile, say } from './report.ts';
 import { meterDefinitions } from './workload.ts';
@@ -10,7 +11,6 @@ import { meterDefinitions } from './workload.ts';
 const MUST_P50_MS = 8;
 const MUST_P99_MS = 30;
 const ARRIVING = 2_000;
-const HOUR_MS = 3_600_000;
 /** Maximum time by which the timestamp of an event is later than its position in the workload. */
 const JITTER_MS = 60_000;
 const CUSTOMERS = ['customer_0', 'customer_2', 'customer_60', 'customer_600'];

@@ -4,6 +4,8 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { DAY_MS } from '../core/foundation/time/durations.ts';
+import { endWithBenchmark } from './children.ts';
 import { cpuOfTree } from './cpu.ts';
 import type { Load, Loaded } from './load.ts';
 import type { RawInsert } from './raw-inserter.ts';
@@ -39,11 +41,13 @@ export async function startService(
   settings: Record<string, string> = {},
   dir = mkdtempSync(join(tmpdir(), 'farthing-bench-')),
 ): Promise<EmbeddedService> {
-  const child = fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
-    execPath: NODE,
-    execArgv: [...NODE_FLAGS, '--expose-gc', ...profiling()],
-    serialization: 'advanced',
-  });
+  const child = endWithBenchmark(
+    fork(fileURLToPath(new URL('./serve.ts', import.meta.url)), [JSON.stringify({ part, dir, settings })], {
+      execPath: NODE,
+      execArgv: [...NODE_FLAGS, '--expose-gc', ...profiling()],
+      serialization: 'advanced',
+    }),
+  );
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   child.on('message', ({ id, value, error }: { id?: number; value?: unknown; error?: string }) => {
     const question = id === undefined ? undefined : waiting.get(id);
@@ -124,11 +128,9 @@ export async function waitUntilMerged(call: Service['call']): Promise<void> {
   }
 }
 
-const MS_PER_DAY = 86_400_000;
-
 /** Requests daily rollups of all days until tomorrow; resolves when they exist. */
 export async function makeDailyRollups(service: Service): Promise<void> {
-  const days_before = Math.floor(Date.now() / MS_PER_DAY) + 2;
+  const days_before = Math.floor(Date.now() / DAY_MS) + 2;
   const open = `select count(*)::int as n from slices where days_before < ${days_before}`;
   while ((await service.call<{ n: number }[]>({ what: 'postgres', sql: open }))[0]!.n > 0) {
     await service.call({ what: 'daily_rollups', days_before });
@@ -166,11 +168,13 @@ export const startGenerator = (): Promise<Generator> => startWorker('./load.ts')
 export const startRawInserter = (): Promise<RawInserter> => startWorker('./raw-inserter.ts');
 
 export async function startWorker<Work extends object, Done>(file: string): Promise<Worker<Work, Done>> {
-  const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
-    execPath: NODE,
-    execArgv: NODE_FLAGS,
-    serialization: 'advanced',
-  });
+  const child = endWithBenchmark(
+    fork(fileURLToPath(new URL(file, import.meta.url)), {
+      execPath: NODE,
+      execArgv: NODE_FLAGS,
+      serialization: 'advanced',
+    }),
+  );
   await told(child);
   return {
     prepare: async (work) => {

@@ -1,4 +1,5 @@
 /** A small company for request benchmarks: 200 customers with subscriptions and a history of events, and a request of each kind. */
+import { HOUR_MS } from '../core/foundation/time/durations.ts';
 import type { RequestInput } from './due-requests.ts';
 import { CUSTOMERS, makeMixedWorld } from './mixed-load.ts';
 import { type EmbeddedService, startGenerator } from './processes.ts';
@@ -12,7 +13,6 @@ export type RequestsWorld = {
   readonly plan_id: string;
 };
 
-const HOUR_MS = 3_600_000;
 export const HISTORY_EVENTS = 100_000;
 
 export async function makeRequestsWorld(service: EmbeddedService, total = HISTORY_EVENTS): Promise<RequestsWorld> {

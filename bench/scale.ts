@@ -6,6 +6,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { DAY_MS } from '../core/foundation/time/durations.ts';
 import { memoryOfTree } from './cpu.ts';
 import { computeExpected } from './expected.ts';
 import {
@@ -21,7 +22,6 @@ import { seeded, type WorkloadOptions } from './workload.ts';
 
 const ROUND = 500_000;
 const CUSTOMERS = 10_000;
-const DAY_MS = 86_400_000;
 const SPAN_MS = 7 * DAY_MS;
 /** Start of the generated events, which lie in the week before today. */
 const FROM_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS - SPAN_MS;
@@ -179,8 +179,8 @@ async function ask(service: EmbeddedService, meter_ids: readonly string[]): Prom
   for (let question = 0; question < QUESTIONS; question++) {
     const customer = `customer_${Math.floor(CUSTOMERS ** random()) - 1}`;
     const meter_id = meter_ids[Math.floor(random() * meter_ids.length)]!;
-    const start_us = (FROM_MS + Math.floor(random() * 3 * 86_400_000)) * 1000;
-    const end_us = start_us + Math.floor(random() * 4 * 86_400_000) * 1000;
+    const start_us = (FROM_MS + Math.floor(random() * 3 * DAY_MS)) * 1000;
+    const end_us = start_us + Math.floor(random() * 4 * DAY_MS) * 1000;
     const answer = await service.call<{ took: number[] }>({
       what: 'usage',
       meter_id,

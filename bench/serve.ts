@@ -65,6 +65,8 @@ type Wanted = { part: Part; dir: string; settings: Record<string, string> };
 
 const { part, dir, settings } = JSON.parse(process.argv[2]!) as Wanted;
 const config = readConfig({ ...settings, PORT: '0', DATA_DIR: dir, LOG_LEVEL: 'warn' });
+// The benchmark may end during the start.
+process.on('disconnect', () => process.exit(1));
 const running = await start();
 
 let watched_requests: (() => RequestTimes) | null = null;
@@ -76,7 +78,6 @@ process.on('message', ({ id, asked }: { id: number; asked: Asked }) => {
     (error: Error) => process.send!({ id, error: error.stack ?? String(error) }),
   );
 });
-process.on('disconnect', () => process.exit(1));
 process.send!({ ready: { url: running.url, api_key: running.api_key, pids: running.pids } });
 
 async function answer(asked: Asked): Promise<unknown> {

@@ -1,4 +1,5 @@
 /** The seeded workload of the benchmarks: events of about 330 bytes, skewed customers, 20 event names, 50 meters. */
+import { HOUR_MS } from '../core/foundation/time/durations.ts';
 import type { MeterDefinition } from '../core/metering/meter-definition.ts';
 
 export type Random = () => number;
@@ -18,7 +19,6 @@ const MODELS = ['small', 'medium', 'large', 'vision', 'code'];
 const REGIONS = ['us-east-1', 'us-west-2', 'eu-west-1', 'ap-south-1'];
 export const EVENT_NAMES = Array.from({ length: 20 }, (_, index) => `api.operation_${index}`);
 
-const HOUR_MS = 3_600_000;
 /** The six hours before this one. */
 const SPAN_MS = 6 * HOUR_MS;
 const RECENT_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - SPAN_MS;

@@ -5,6 +5,7 @@
 import { pino } from 'pino';
 import type { AuditRecordsInput } from '../actions/operations/audit/records.ts';
 import type { Config } from '../config.ts';
+import { MINUTE_MS } from '../core/foundation/time/durations.ts';
 import { identityOptions, startPipeline } from '../pipeline/pipeline.ts';
 import { exitWithUsage } from '../process/command-line.ts';
 import { makeLogger } from '../process/logger.ts';
@@ -22,7 +23,7 @@ import { findRunning, reportDirectory, startBeside } from './reach-postgres.ts';
 export type OpenedStores = { readonly stores: Pick<Stores, 'postgres' | 'clickhouse'>; close(): Promise<void> };
 
 /** Timeout of a query, which may read a whole table. */
-const ANSWER_WITHIN_MS = 30 * 60_000;
+const ANSWER_WITHIN_MS = 30 * MINUTE_MS;
 const REACHED_WITHIN_MS = 10_000;
 
 export async function openStores(config: Config, note: (line: string) => void): Promise<OpenedStores> {

@@ -23,6 +23,7 @@ import {
 } from '../actions/operations/audit/usage.ts';
 import { streamRevenue } from '../actions/reporting/revenue/stream-revenue.ts';
 import { type Config, readConfig } from '../config.ts';
+import { MINUTE_MS } from '../core/foundation/time/durations.ts';
 import { parseEventTime } from '../core/foundation/time/instant.ts';
 import { identityOptions } from '../pipeline/pipeline.ts';
 import { exitWithUsage, parseArguments } from '../process/command-line.ts';
@@ -33,7 +34,7 @@ import { compareAllIdentityFiles } from './audit-identity-files.ts';
 import { findLog, type OpenedStores, openStores } from './audit-stores.ts';
 import { type AuditPrinter, JSON_LINES, LINES } from './audit-text.ts';
 
-const REPAIR_WITHIN_MS = 10 * 60_000;
+const REPAIR_WITHIN_MS = 10 * MINUTE_MS;
 const PAUSE_MS = 200;
 
 type AuditedMeterFilter = Pick<UsageAuditInput, 'tenant_id' | 'environment_id' | 'meter_id'>;

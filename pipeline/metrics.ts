@@ -1,5 +1,6 @@
 /** Prometheus metrics of the pipeline. No label names a tenant or a customer. */
 import { Counter, Gauge, Histogram, register } from 'prom-client';
+import { DAY_SECONDS } from '../core/foundation/time/durations.ts';
 import { countOutcomes, type PreparedSlice } from './slices/slice.ts';
 
 const events = new Counter({
@@ -65,7 +66,7 @@ export const pipelineMetrics = {
     retries.inc();
   },
   dailyRollups({ days_before, problem }: { days_before: number; problem: Error | null }): void {
-    dailyRollupsBefore.set(days_before * 86_400);
+    dailyRollupsBefore.set(days_before * DAY_SECONDS);
     if (problem) dailyRollupsFailed.inc();
   },
   identities(partition: number, count: number): void {

@@ -8,6 +8,7 @@ import { join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, gzip, constants as zlib } from 'node:zlib';
 import type { Plugin } from 'vite';
+import { HOUR_MS } from '../core/foundation/time/durations.ts';
 import {
   type ConsoleBuild,
   computeBuildKey,
@@ -95,7 +96,7 @@ function publishBuild(target: string, folder: string, build: ConsoleBuild): void
 }
 
 /** Age from which an unfinished build belongs to a process that was killed. */
-const ABANDONED_MS = 3_600_000;
+const ABANDONED_MS = HOUR_MS;
 
 function removeOldBuilds(target: string, used: readonly (string | undefined)[]): void {
   for (const name of readdirSync(target)) {

@@ -5,6 +5,7 @@
  * compiler requires both.
  */
 import type { Scope } from '../../core/foundation/scope.ts';
+import { HOUR_SECONDS } from '../../core/foundation/time/durations.ts';
 import type { Database, Stores } from '../../storage/foundation/stores.ts';
 import { nextAlertCheck } from '../../storage/queue/due-alerts.ts';
 import {
@@ -231,7 +232,7 @@ export function listDueWork(settings: DueWorkSettings): DueWork[] {
     // Alert checks that usage and wallets did not enqueue because a process ended in between (docs/rules/alerts.md, "When alerts are
     // checked").
     'watch-alerts': {
-      every_seconds: 3600,
+      every_seconds: HOUR_SECONDS,
       next: (database, scope, from) => nextAlertCheck(database, scope, { from }),
       nextCheck: findAlertCheck,
       async run(stores, { now, only, onDone }) {

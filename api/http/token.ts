@@ -4,6 +4,7 @@
  */
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
+import { DAY_SECONDS } from '../../core/foundation/time/durations.ts';
 import type { Database } from '../../storage/foundation/stores.ts';
 import { loadTokenKey } from '../../storage/models/operations/installation.ts';
 import { unauthenticated } from './errors.ts';
@@ -36,7 +37,7 @@ export async function makeToken(signing: Signing, claims: Omit<Claims, 'issued_a
   return new SignJWT({ user_id, tenant_id, ...(environment_id === null ? {} : { environment_id }) })
     .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
     .setIssuedAt(issued_s)
-    .setExpirationTime(Math.floor(issued_s) + DAYS * 86_400)
+    .setExpirationTime(Math.floor(issued_s) + DAYS * DAY_SECONDS)
     .sign(await loadSigningKey(signing));
 }
 

@@ -3,9 +3,10 @@
  * scheduler's audit (docs/decisions/0012-entitlement-grants.md). It writes findings to the database, and the scheduler reports them.
  */
 import { sampleRunning } from '../../actions/operations/audit/running.ts';
+import { MINUTE_MS } from '../../core/foundation/time/durations.ts';
 import type { Services } from '../http/services.ts';
 
-const EVERY_MS = 300_000;
+const EVERY_MS = 5 * MINUTE_MS;
 
 export function startCacheAudit(services: Services, every_ms = EVERY_MS): { close(): Promise<void> } {
   let running = Promise.resolve();

@@ -3,6 +3,7 @@
  * or reference, by which a repeated push finds the record of an interrupted one.
  */
 
+import { HOUR_SECONDS } from '../../core/foundation/time/durations.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,
@@ -30,7 +31,7 @@ import { readInvoice } from './pulled-invoice.ts';
 import type { ChargebeeInvoice, ChargebeeTransaction } from './records.ts';
 
 /** Tolerance for a difference between the clocks of the two services. */
-const CLOCK_SLACK_SECONDS = 3_600;
+const CLOCK_SLACK_SECONDS = HOUR_SECONDS;
 const REFERENCE_MAX = 100;
 
 export class ChargebeeAccount implements ProviderAccount {

@@ -6,6 +6,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import { FarthingError, invalid, unavailable } from '../../core/foundation/error.ts';
+import { HOUR_MS, MINUTE_MS } from '../../core/foundation/time/durations.ts';
 import { checkFileUrl } from '../../core/platform/import/file-url.ts';
 import { createGuardedAgent, isRefusal } from '../guarded-agent.ts';
 import { createResolverLookup, type NameServers } from '../lookup.ts';
@@ -27,7 +28,7 @@ type Pace = {
   readonly patience_ms: number;
   readonly total_ms: number;
 };
-const PACE: Pace = { least_bytes_per_second: 65_536, patience_ms: 60_000, total_ms: 3_600_000 };
+const PACE: Pace = { least_bytes_per_second: 65_536, patience_ms: MINUTE_MS, total_ms: HOUR_MS };
 
 const REDIRECTS_MAX = 5;
 const SILENCE_MS = 30_000;
@@ -84,7 +85,7 @@ const buildTooSlowError = ({ least_bytes_per_second, patience_ms }: Pace) =>
     `the file (it came more slowly than ${least_bytes_per_second} bytes a second for ${patience_ms / 1_000} seconds)`,
   );
 const buildTimeoutError = ({ total_ms }: Pace) =>
-  invalid(FIELD, `the file took longer than ${total_ms / 60_000} minutes`);
+  invalid(FIELD, `the file took longer than ${total_ms / MINUTE_MS} minutes`);
 const buildTooLongError = ({ bytes_max }: Pick<DownloadOptions, 'bytes_max'>) =>
   invalid(FIELD, `the file is longer than ${bytes_max} bytes`);
 

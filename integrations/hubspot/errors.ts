@@ -1,11 +1,12 @@
 /** Turns refusals of HubSpot into `ProviderError`s (developers.hubspot.com, "Error handling", "API usage guidelines and limits"). */
 import { z } from 'zod';
+import { HOUR_SECONDS } from '../../core/foundation/time/durations.ts';
 import { ProviderError } from '../provider-error.ts';
 import type { ProviderAnswer } from '../send-request.ts';
 
 /** Pauses after too many requests. HubSpot counts them in ten seconds and in a day. */
 const BURST_PAUSE_SECONDS = 10;
-const DAILY_PAUSE_SECONDS = 3_600;
+const DAILY_PAUSE_SECONDS = HOUR_SECONDS;
 
 const refusal = z.object({
   message: z.string().catch(''),

@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { Decimal } from '../../core/foundation/decimal.ts';
+import { DAY_MS } from '../../core/foundation/time/durations.ts';
 import type { AccountCharge, AccountPaymentPage, AccountPayments, AccountRefund } from '../account-payments.ts';
 import { JsonNumber } from '../exact-json.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
@@ -20,7 +21,7 @@ import { findInvoiceStatus, findPaid, readReceived, toPageOutcome, toPaymentOutc
 const REFERENCE = 'farthing_page';
 const DESCRIPTION_MAX = 255;
 /** Time for which a page can be paid. Moyasar sets no end itself. */
-const PAGE_MS = 86_400_000;
+const PAGE_MS = DAY_MS;
 const TOKEN = /^token_\w{1,200}$/;
 
 type MoyasarPaymentQuery = Parameters<AccountPayments['findOutcome']>[0];

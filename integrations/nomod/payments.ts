@@ -3,6 +3,7 @@
  * charges no saved cards on request.
  */
 import { Decimal } from '../../core/foundation/decimal.ts';
+import { MINUTE_MS } from '../../core/foundation/time/durations.ts';
 import type { AccountPaymentPage, AccountPayments, AccountRefund } from '../account-payments.ts';
 import { JsonNumber } from '../exact-json.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
@@ -16,7 +17,7 @@ import { hasNoteId, toDigest, toTitle } from './texts.ts';
 /** Maximum number of links that a search reads. */
 const LISTED_MAX = 500;
 /** Tolerance for a difference between the clocks of the two services. */
-const CLOCK_SLACK_MS = 60_000;
+const CLOCK_SLACK_MS = MINUTE_MS;
 
 type NomodPaymentQuery = Parameters<AccountPayments['findOutcome']>[0];
 

@@ -2,6 +2,7 @@
  * Transactions at Paddle, which are invoices and payment pages. A transaction that this service created has our id in
  * its `custom_data`, by which a repeated request finds it.
  */
+import { HOUR_MS } from '../../core/foundation/time/durations.ts';
 import type { ExactJson } from '../exact-json.ts';
 import { isRefused, ProviderError } from '../provider-error.ts';
 import type { PaddleClient } from './client.ts';
@@ -10,7 +11,7 @@ import { checkCustomerId, isPaddleId, type PaddleTransaction } from './records.t
 /** Maximum page size of a list of transactions. */
 const PAGE = '30';
 /** Tolerance for a difference between the clocks of the two services. */
-const CLOCK_SLACK_MS = 3_600_000;
+const CLOCK_SLACK_MS = HOUR_MS;
 
 /** Statuses of a transaction that was not canceled, the most advanced first. */
 const LIVE_STATUSES: readonly string[] = ['completed', 'paid', 'past_due', 'billed', 'ready', 'draft'];

@@ -4,6 +4,7 @@
  */
 
 import { Decimal } from '../../core/foundation/decimal.ts';
+import { HOUR_SECONDS } from '../../core/foundation/time/durations.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,
@@ -37,7 +38,7 @@ import {
 /** Item that all lines name. The description of a line says what is sold. */
 const ITEM_NAME = 'Farthing';
 /** Tolerance for a difference between the clocks of the two services. */
-const CLOCK_SLACK_SECONDS = 3_600;
+const CLOCK_SLACK_SECONDS = HOUR_SECONDS;
 
 type CompanySettings = { readonly realm_id: string; readonly income_account_id?: string | undefined };
 type Push = Pick<PushedCustomer, 'key' | 'key_created_at' | 'key_age_seconds' | 'is_key_renewed'>;

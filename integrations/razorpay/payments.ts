@@ -5,6 +5,7 @@
 import type { Orders } from 'razorpay/dist/types/orders.js';
 import type { PaymentLinks } from 'razorpay/dist/types/paymentLink.js';
 import type { Payments } from 'razorpay/dist/types/payments.js';
+import { DAY_SECONDS } from '../../core/foundation/time/durations.ts';
 import type {
   AccountCharge,
   AccountPaymentPage,
@@ -22,7 +23,7 @@ import { isRazorpayId, readNote, toNotes, toReference } from './texts.ts';
 
 const PAGE = 100;
 /** Time for which a payment link can be paid. Razorpay sets no end itself. */
-const PAGE_SECONDS = 86_400;
+const PAGE_SECONDS = DAY_SECONDS;
 
 type PaymentQuery = Parameters<AccountPayments['findOutcome']>[0];
 

@@ -3,6 +3,7 @@
  * docs.stripe.com/refunds).
  */
 import type { Stripe } from 'stripe';
+import { DAY_SECONDS } from '../../core/foundation/time/durations.ts';
 import type { RequestedPayment } from '../account-payments.ts';
 import type { PaymentOutcome, RefundOutcome } from '../payment-provider.ts';
 import { ProviderError } from '../provider-error.ts';
@@ -11,7 +12,7 @@ import { fromMinorUnits, toMinorUnits } from './amounts.ts';
 /**
  * Time for the customer to confirm a charge, after which it has failed; the next attempt requests a new confirmation.
  */
-const CONFIRMATION_SECONDS = 86_400;
+const CONFIRMATION_SECONDS = DAY_SECONDS;
 
 /** Whether the bank declined a charge that it would accept with the customer's confirmation. */
 export function isWaitingForCustomer({ status, last_payment_error }: Stripe.PaymentIntent): boolean {

@@ -3,6 +3,7 @@
  * Stripe remembers it. If the key is old or unusable, the record is searched for first.
  */
 import type { Stripe } from 'stripe';
+import { HOUR_SECONDS } from '../../core/foundation/time/durations.ts';
 import { ProviderError } from '../provider-error.ts';
 import { isKeyUnusable, isRefused } from './errors.ts';
 
@@ -10,13 +11,13 @@ import { isKeyUnusable, isRefused } from './errors.ts';
  * Age of a key from which the record is searched for first. Stripe may forget a key after 24 hours
  * (docs.stripe.com/api/idempotent_requests). One hour leaves a margin, because the database clock may have been set back.
  */
-const SEARCHED_FROM_SECONDS = 3_600;
+const SEARCHED_FROM_SECONDS = HOUR_SECONDS;
 /** Maximum number of keys for one step. If Stripe can no longer accept a key, the next one is tried. */
 const KEYS_MAX = 5;
 /** Maximum number of listed records; beyond it the search is used. */
 const LISTED_MAX = 1_000;
 /** Tolerance for a difference between the clocks of the two services. */
-const CLOCK_SLACK_SECONDS = 3_600;
+const CLOCK_SLACK_SECONDS = HOUR_SECONDS;
 
 type KeyedStep<Result> = {
   readonly key: string;

@@ -4,6 +4,7 @@
  */
 
 import { Decimal } from '../../core/foundation/decimal.ts';
+import { HOUR_MS } from '../../core/foundation/time/durations.ts';
 import type { ProviderEventSubject } from '../../core/platform/integration/provider-event.ts';
 import type {
   AccountIdentity,
@@ -36,7 +37,7 @@ import { toProviderInvoice } from './pulled-invoice.ts';
 import { type DocumentStatus, isXeroId, parseDay, type XeroCreditNote, type XeroRecords } from './records.ts';
 
 /** Tolerance for a difference between the clocks of the two services. */
-const CLOCK_SLACK_MS = 3_600_000;
+const CLOCK_SLACK_MS = HOUR_MS;
 const ALIVE: readonly DocumentStatus[] = ['DRAFT', 'SUBMITTED', 'AUTHORISED', 'PAID'];
 
 type OrganisationSettings = {

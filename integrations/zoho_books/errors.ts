@@ -3,12 +3,13 @@
  * also with status 200.
  */
 import { z } from 'zod';
+import { HOUR_SECONDS } from '../../core/foundation/time/durations.ts';
 import { ProviderError } from '../provider-error.ts';
 import type { ProviderAnswer } from '../send-request.ts';
 
 /** Zoho sends no `Retry-After`. The limit per minute is the usual one. */
 const LIMIT_PAUSE_SECONDS = 60;
-const DAY_LIMIT_PAUSE_SECONDS = 3_600;
+const DAY_LIMIT_PAUSE_SECONDS = HOUR_SECONDS;
 /** Code of the limit of requests per day. 44 is that of the limit per minute, 1070 that of simultaneous requests. */
 const DAY_LIMITED = '45';
 const LIMITED = new Set(['44', DAY_LIMITED, '1070']);

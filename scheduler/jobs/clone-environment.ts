@@ -5,10 +5,11 @@
  */
 import { z } from 'zod';
 import { CLONE_JOB, tryClone } from '../../actions/operations/environments/clone-environment.ts';
+import { HOUR_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import type { QueuedWork } from '../job.ts';
 
-const TIMEOUT_MS = 60 * 60_000;
+const TIMEOUT_MS = HOUR_MS;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 

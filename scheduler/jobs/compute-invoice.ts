@@ -1,11 +1,12 @@
 /** Computes an invoice after a request, within ten minutes per attempt (docs/rules/invoices.md, "Invoices computed later"). */
 import { z } from 'zod';
 import { COMPUTE_TASK, tryComputation } from '../../actions/invoicing/invoices/compute-later.ts';
+import { MINUTE_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { loadNow } from '../../storage/models/schedule/environment-clock.ts';
 import type { QueuedWork } from '../job.ts';
 
-const TIMEOUT_MS = 600_000;
+const TIMEOUT_MS = 10 * MINUTE_MS;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 

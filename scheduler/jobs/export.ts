@@ -7,12 +7,12 @@ import { z } from 'zod';
 import type { ExportSettings } from '../../actions/reporting/exports/destinations.ts';
 import { tryExport } from '../../actions/reporting/exports/perform-export.ts';
 import { EXPORT_JOB, SLOW_EXPORT_JOB } from '../../actions/reporting/exports/scheduled-tasks.ts';
-import { HOUR_MS } from '../../core/foundation/time/durations.ts';
+import { HOUR_MS, MINUTE_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { loadNow } from '../../storage/models/schedule/environment-clock.ts';
 import type { QueuedWork, WorkAttempt } from '../job.ts';
 
-export const EXPORT_SLICE_MS = 2 * 60_000;
+export const EXPORT_SLICE_MS = 2 * MINUTE_MS;
 const TIMEOUT_MS = 6 * HOUR_MS;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });

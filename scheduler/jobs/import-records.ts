@@ -6,10 +6,11 @@
 import { z } from 'zod';
 import { FETCHED_IMPORT_JOB, IMPORT_JOB } from '../../actions/operations/imports/import-later.ts';
 import { type ImportSettings, tryImport } from '../../actions/operations/imports/run-import.ts';
+import { HOUR_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import type { QueuedWork, WorkAttempt } from '../job.ts';
 
-const TIMEOUT_MS = 2 * 60 * 60_000;
+const TIMEOUT_MS = 2 * HOUR_MS;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 

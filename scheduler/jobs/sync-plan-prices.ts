@@ -4,11 +4,12 @@
  */
 import { z } from 'zod';
 import { SYNC_JOB, trySync } from '../../actions/lifecycle/subscriptions/sync-plan.ts';
+import { HOUR_MS } from '../../core/foundation/time/durations.ts';
 import type { Stores } from '../../storage/foundation/stores.ts';
 import { loadNow } from '../../storage/models/schedule/environment-clock.ts';
 import type { QueuedWork } from '../job.ts';
 
-const TIMEOUT_MS = 2 * 60 * 60_000;
+const TIMEOUT_MS = 2 * HOUR_MS;
 
 const Payload = z.object({ tenant_id: z.string(), environment_id: z.string(), workflow_id: z.string() });
 

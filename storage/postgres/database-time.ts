@@ -1,4 +1,5 @@
 /** Time by the clock of the database, which all processes share: the clock of one machine may be wrong by any amount. */
+import { DAY_SECONDS } from '../../core/foundation/time/durations.ts';
 import type { Database } from '../foundation/stores.ts';
 
 async function loadDatabaseTime(database: Database): Promise<Date> {
@@ -19,7 +20,7 @@ export async function loadKeyTime(database: Database, now: Date): Promise<string
 }
 
 /** A key of this age has been forgotten by its provider, which is searched before the key is used again. */
-const FORGOTTEN_KEY_SECONDS = 86_400;
+const FORGOTTEN_KEY_SECONDS = DAY_SECONDS;
 
 /**
  * Age of a key by the clock of the database. By a wrong clock of this process, a key that the provider has forgotten

@@ -6,6 +6,7 @@
  */
 import { groupBy } from '../../core/foundation/group-by.ts';
 import { type Scope, scopeKey } from '../../core/foundation/scope.ts';
+import { HOUR_SECONDS } from '../../core/foundation/time/durations.ts';
 import { formatUs, type Microseconds } from '../../core/foundation/time/instant.ts';
 import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import type { Database } from '../foundation/stores.ts';
@@ -13,7 +14,7 @@ import type { Database } from '../foundation/stores.ts';
 /**
  * Delay of the bill for late usage. All usage within this time is billed together: a customer that sends a backlog gets one invoice for it.
  */
-export const BILL_DELAY_SECONDS = 3600;
+export const BILL_DELAY_SECONDS = HOUR_SECONDS;
 
 /** A customer has usage at this instant or later. */
 export type LateArrival = Scope & { readonly external_customer_id: string; readonly at_us: Microseconds };

@@ -4,6 +4,7 @@
  * know the changes in between: another worker took over a partition, rows were rebuilt, or an offset is missing. The query then reads the
  * stored rows.
  */
+import { HOUR_MS, MINUTE_MS } from '../../core/foundation/time/durations.ts';
 import type { BucketRow } from '../../core/metering/bucket-aggregator.ts';
 import { type OwnedPartition, type PartitionPosition, sumRebuilds } from '../progress/partition-progress.ts';
 import { isCacheable } from './batched-cells.ts';
@@ -47,9 +48,9 @@ const SERIES_MAX = 32;
 /** Maximum number of rebuilds that are published and not yet seen to be committed. */
 const REBUILDS_MAX = 64;
 /** Time without queries after which the cache ignores slices until the next query. */
-const IDLE_MS = 60_000;
+const IDLE_MS = MINUTE_MS;
 /** Idle time for current periods, which are queried often. */
-const RUNNING_IDLE_MS = 3_600_000;
+const RUNNING_IDLE_MS = HOUR_MS;
 
 export class UsageCache {
   /** Live usage of current periods; it is updated and cleared with this cache. */

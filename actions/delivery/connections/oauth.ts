@@ -6,6 +6,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { FarthingError, invalid, notAllowed, notFound } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import type { Author } from '../../../core/foundation/stamp.ts';
+import { MINUTE_MS } from '../../../core/foundation/time/durations.ts';
 import type { Connection, ProviderSecrets } from '../../../core/platform/connection/record.ts';
 import { checkSyncConfig } from '../../../core/platform/connection/sync-config.ts';
 import { listCapable } from '../../../integrations/find-capability.ts';
@@ -33,7 +34,7 @@ export const OAUTH_PROVIDERS = Object.entries(listCapable('account')).flatMap(([
   oauth ? [name] : [],
 );
 
-const SESSION_MS = 600_000;
+const SESSION_MS = 10 * MINUTE_MS;
 const STATE_BYTES = 32;
 
 type FlowFields = Pick<Connection, 'name' | 'metadata' | 'sync_config'>;

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { FarthingError } from '../../../core/foundation/error.ts';
+import { MINUTE_MS } from '../../../core/foundation/time/durations.ts';
 import type { ProviderSecrets } from '../../../core/platform/connection/record.ts';
 import type { IssuedTokens, OAuthCapability } from '../../../integrations/oauth.ts';
 import { ProviderError } from '../../../integrations/provider-error.ts';
@@ -28,7 +29,7 @@ export type StoredTokens = {
 };
 
 /** A token is refreshed five minutes before it expires, so that it remains valid for all calls of one push. */
-const EXPIRY_SLACK_MS = 300_000;
+const EXPIRY_SLACK_MS = 5 * MINUTE_MS;
 /** Pause between two checks whether the process that refreshes the tokens has finished. */
 const LEASE_POLL_MS = 100;
 /** Maximum number of polls for the lease, about 20 seconds in total. */

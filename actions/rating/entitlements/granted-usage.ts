@@ -6,7 +6,7 @@
 import { hasGrants } from '../../../core/catalog/entitlement/grant-record.ts';
 import { ZERO } from '../../../core/foundation/decimal.ts';
 import { groupBy } from '../../../core/foundation/group-by.ts';
-import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../core/foundation/time/durations.ts';
 import { type Milliseconds, toInstant } from '../../../core/foundation/time/instant.ts';
 import type { Period } from '../../../core/foundation/time/period.ts';
 import {
@@ -123,7 +123,7 @@ type GrantHistoryPoint = {
 /** A history of more events than this is cached; a shorter one is recomputed for each request. */
 const CACHED_FROM = 200;
 /** Minimum age of the usage in a cached history. A late event older than that invalidates the history, so the time covers most of them. */
-const LATE_MS = 600_000;
+const LATE_MS = 10 * MINUTE_MS;
 
 async function computeUsages(
   { read, known, cache: keep }: GrantUsageRead,

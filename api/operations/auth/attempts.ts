@@ -1,9 +1,10 @@
 /** Limits password guessing: after five wrong passwords, attempts are refused for 15 minutes. */
 import { LRUCache } from 'lru-cache';
 import { FarthingError } from '../../../core/foundation/error.ts';
+import { MINUTE_MS } from '../../../core/foundation/time/durations.ts';
 
 const WRONG_MAX = 5;
-const WITHIN_MS = 15 * 60_000;
+const WITHIN_MS = 15 * MINUTE_MS;
 
 const wrong = new LRUCache<string, number>({ max: 50_000, ttl: WITHIN_MS });
 

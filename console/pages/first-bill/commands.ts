@@ -1,4 +1,5 @@
 /** The command that sends one event, for the shells and languages of the page. */
+import { HOUR_MS } from '../../../core/foundation/time/durations.ts';
 import { quoteShell } from '../../client/shell-quote.ts';
 
 export type SampleEvent = {
@@ -135,7 +136,7 @@ export function buildSampleEvent(meters: readonly MeterShape[], external_custome
 
 export type TrafficEvent = SampleEvent & { readonly timestamp: string };
 
-const TRAFFIC_SPAN_MS = 3_600_000;
+const TRAFFIC_SPAN_MS = HOUR_MS;
 const FACTOR_MAX = 200;
 
 /** Events like the sample over the last hour, with quantities that rise and fall, so that charts and bills have a shape. */

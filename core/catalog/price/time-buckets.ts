@@ -15,6 +15,7 @@ import {
   toEnumValues,
   wholeNumber,
 } from '../../foundation/record.ts';
+import { DAY_MINUTES } from '../../foundation/time/durations.ts';
 import type { WindowSize } from '../../foundation/time/window.ts';
 import { checkModel } from '../pricing/charge.ts';
 import { type BillingModel, PRICE_MODELS, type TierMode } from '../pricing/index.ts';
@@ -68,8 +69,6 @@ export type TimeBucket = z.output<typeof timeBucketShape>;
 
 export const timeBucketsShape = z.array(timeBucketShape).max(96);
 
-const DAY = 24 * 60;
-
 /** Minutes per window, for windows of a day or less. Longer windows have no times of day. */
 const MINUTES: Partial<Record<WindowSize, number>> = {
   MINUTE: 1,
@@ -79,7 +78,7 @@ const MINUTES: Partial<Record<WindowSize, number>> = {
   '3HOUR': 180,
   '6HOUR': 360,
   '12HOUR': 720,
-  DAY,
+  DAY: DAY_MINUTES,
 };
 
 type TimeBucketInput = {
@@ -140,7 +139,7 @@ function placedIn(bucket: TimeBucket, { window, at }: Placing): PlacedBucket {
   ] as const) {
     if (minutes % window > 0) throw invalid(`${at}.${name}`, `must lie on the ${window}-minute windows of the meter`);
   }
-  return { from, until: end > from ? end : end + DAY };
+  return { from, until: end > from ? end : end + DAY_MINUTES };
 }
 
 const isCoarse = (window: number) => window >= 60;
@@ -176,7 +175,7 @@ function pricedAs({ price }: TimeBucket, field: string, currency: string): TimeB
 /** Checks that buckets, which are in order of start, do not overlap. The last one may reach beyond midnight into the first. */
 function checkApart(placed: readonly (PlacedBucket & { at: string })[]): void {
   for (const [index, { at, until }] of placed.entries()) {
-    const next = placed[index + 1] ?? { ...placed[0]!, from: placed[0]!.from + DAY };
+    const next = placed[index + 1] ?? { ...placed[0]!, from: placed[0]!.from + DAY_MINUTES };
     if (until > next.from) throw invalid(`${next.at}.start`, `lies inside of ${at}`);
   }
 }

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { CreditGrant } from '../../catalog/credit-grant/record.ts';
 import { Decimal } from '../../foundation/decimal.ts';
 import { baseFields, decimalText, metadata, timestampText } from '../../foundation/record.ts';
+import { MINUTE_MS } from '../../foundation/time/durations.ts';
 import { formatMs, type Milliseconds, toInstant } from '../../foundation/time/instant.ts';
 import { SUBSCRIPTION_STATUSES, type SubscriptionStatus } from '../../subscriptions/record.ts';
 import { type BillingCycles, computeCreditExpiry, computeCreditShare, toGrantPeriod } from './periods.ts';
@@ -227,6 +228,6 @@ export function findGrantEndReason(
 export function deferApplication({ retry_count }: Pick<CreditGrantApplication, 'retry_count'>, now: Milliseconds) {
   return {
     retry_count: retry_count + 1,
-    scheduled_for: formatMs(now + computeDeferMinutes(retry_count) * 60_000),
+    scheduled_for: formatMs(now + computeDeferMinutes(retry_count) * MINUTE_MS),
   };
 }

@@ -3,6 +3,7 @@
  * continue while the real-time credits are not above the threshold. Amounts are credits.
  */
 import type { Decimal } from '../../foundation/decimal.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../foundation/time/durations.ts';
 import type { AutoTopup } from './record.ts';
 
 type AutoTopupState = {
@@ -16,7 +17,7 @@ type AutoTopupState = {
 
 /** Maximum number of top-ups per run. If the threshold is far above the top-up amount, several runs are needed. */
 const AT_ONCE_MAX = 100;
-const UNIT_MS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
+const UNIT_MS = { second: SECOND_MS, minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS } as const;
 
 /** Number of top-ups of `amount` credits. */
 export function computeTopupCount(

@@ -2,7 +2,7 @@
  * Lifetime of a browser session (docs/permissions.md, "Sessions"): it ends 12 hours after its last use, and 7 days after the sign-in at the
  * latest. A one-time link is valid for a day.
  */
-import { DAY_MS, HOUR_MS } from '../time/durations.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time/durations.ts';
 import { type Milliseconds, toInstant } from '../time/instant.ts';
 
 const IDLE_MS = 12 * HOUR_MS;
@@ -10,7 +10,7 @@ const LONGEST_MS = 7 * DAY_MS;
 const LINK_MS = DAY_MS;
 
 /** Time after which the use of a session is recorded again. A write per request would cost more than many requests. */
-const RECORDED_EVERY_MS = 5 * 60_000;
+const RECORDED_EVERY_MS = 5 * MINUTE_MS;
 
 type SessionTimes = { readonly last_used_at: string; readonly expires_at: string };
 

@@ -7,7 +7,7 @@
  * so that arithmetic stays simple; `toUs` and `toMs` convert the unit.
  */
 import { FarthingError, invalid } from '../error.ts';
-import { DAY_MS } from './durations.ts';
+import { DAY_MS, DAY_SECONDS } from './durations.ts';
 
 declare const unit: unique symbol;
 export type Microseconds = number & { readonly [unit]?: 'microseconds' };
@@ -34,8 +34,8 @@ export function ceilToMs(us: Microseconds): Milliseconds {
 }
 
 /** First second of the range of RFC 3339 in UTC, which has the years 1 to 9999; `+010000-01-01` is not valid. */
-const FIRST_SECOND = daysSince1970(1, 1, 1) * 86_400;
-const END_SECOND = daysSince1970(10_000, 1, 1) * 86_400;
+const FIRST_SECOND = daysSince1970(1, 1, 1) * DAY_SECONDS;
+const END_SECOND = daysSince1970(10_000, 1, 1) * DAY_SECONDS;
 export const LAST_INSTANT: Milliseconds = END_SECOND * 1000 - 1;
 
 /** The instant of a record; undefined if the text is not a real RFC 3339 date and time with an offset. */
@@ -115,7 +115,7 @@ function toSeconds(text: string, zone: number): number | undefined {
   if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month))) return undefined;
   const offset = offsetSeconds(text, zone);
   if (offset === undefined) return undefined;
-  return daysSince1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+  return daysSince1970(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second - offset;
 }
 
 function digitsAt(text: string, from: number, count: number): number {

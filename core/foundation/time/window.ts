@@ -8,6 +8,7 @@
  * longer or shorter on that day (docs/rules/windows.md, "Days of 23 and 25 hours").
  */
 import { invalid } from '../error.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from './durations.ts';
 import { type Microseconds, type Milliseconds, US_PER_MINUTE } from './instant.ts';
 import { findOffsetInterval, firstInstantAt } from './zone.ts';
 
@@ -91,15 +92,11 @@ export function windowStarts(
   return listWindows(rangeStart, rangeEnd, size, grid).map((window) => window.start);
 }
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 const SHORT_SIZES: Partial<Record<WindowSize, number>> = {
-  MINUTE,
-  '15MIN': 15 * MINUTE,
-  '30MIN': 30 * MINUTE,
-  HOUR,
+  MINUTE: MINUTE_MS,
+  '15MIN': 15 * MINUTE_MS,
+  '30MIN': 30 * MINUTE_MS,
+  HOUR: HOUR_MS,
 };
 
 function shortWindowAt(instant: Milliseconds, length: number, timezone: string): UsageWindow {
@@ -146,15 +143,15 @@ function longWindowAt(instant: Milliseconds, size: WindowSize, grid: WindowGrid)
 function buildLocalGrid(size: WindowSize, grid: WindowGrid): LocalGrid {
   switch (size) {
     case '3HOUR':
-      return evenGrid(3 * HOUR);
+      return evenGrid(3 * HOUR_MS);
     case '6HOUR':
-      return evenGrid(6 * HOUR);
+      return evenGrid(6 * HOUR_MS);
     case '12HOUR':
-      return evenGrid(12 * HOUR);
+      return evenGrid(12 * HOUR_MS);
     case 'DAY':
-      return evenGrid(DAY);
+      return evenGrid(DAY_MS);
     case 'WEEK':
-      return evenGrid(7 * DAY, MONDAY);
+      return evenGrid(7 * DAY_MS, MONDAY);
     case 'MONTH':
       return monthGrid(anchorDay(grid));
     default:
@@ -163,7 +160,7 @@ function buildLocalGrid(size: WindowSize, grid: WindowGrid): LocalGrid {
 }
 
 /** First Monday after 1970-01-01, which was a Thursday. */
-const MONDAY = 4 * DAY;
+const MONDAY = 4 * DAY_MS;
 
 /** Grid of windows whose length divides a day or is a number of whole days, counted from the local midnight `origin`. */
 function evenGrid(length: number, origin = 0): LocalGrid {

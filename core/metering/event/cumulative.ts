@@ -3,6 +3,7 @@
  * process that restarts begins another series.
  */
 import { Decimal } from '../../foundation/decimal.ts';
+import { DAY_MS } from '../../foundation/time/durations.ts';
 
 /** A value since the start of its series. `count` is that of a histogram. */
 export type CumulativePoint = {
@@ -30,7 +31,7 @@ type SeriesStep =
  */
 const UNKNOWN_START_DAYS = 90;
 export const SERIES_RETENTION_DAYS = 100;
-const NANO_PER_DAY = 86_400_000_000_000n;
+const NANO_PER_DAY = BigInt(DAY_MS) * 1_000_000n;
 
 /** Finds the reason why no series can have this point; undefined if there is none. */
 export function findSeriesFault({ start_nano, time_nano }: CumulativePoint): string | undefined {

@@ -2,6 +2,7 @@
  * Records that are pushed to the connected providers, and the system events that trigger a push
  * (docs/integrations/README.md, "Sending by itself").
  */
+import { HOUR_SECONDS } from '../../foundation/time/durations.ts';
 import type { SystemEventName } from '../system-event/catalogue.ts';
 
 export const PUSHED_ENTITY_TYPES = ['customer', 'invoice', 'payment', 'credit_note', 'subscription'] as const;
@@ -36,7 +37,7 @@ export function findPushedEvent(event_name: string): PushedEvent | null {
 }
 
 const MINUTE_S = 60;
-const LONGEST_PAUSE_S = 3_600;
+const LONGEST_PAUSE_S = HOUR_SECONDS;
 
 /**
  * Pause of a failed connection: a minute that doubles with each failure, or the longer wait that the provider requests;

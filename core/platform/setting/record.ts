@@ -9,6 +9,7 @@ import { ttlSeconds } from '../../credits/reservations/request.ts';
 import { bonusSetting } from '../../credits/wallet/bonus.ts';
 import { invalid } from '../../foundation/error.ts';
 import { anyCase, buildBoundedInteger, decimalText, emailAddress, keyText } from '../../foundation/record.ts';
+import { DAY_SECONDS } from '../../foundation/time/durations.ts';
 import { isTimezone } from '../../foundation/time/zone.ts';
 import { explainInvalid } from '../../foundation/why-invalid.ts';
 import {
@@ -28,8 +29,6 @@ type SettingKind = {
   /** Checks rules across several fields. */
   readonly check?: (value: never) => void;
 };
-
-const DAY_SECONDS = 86_400;
 
 const numberConfig = z.strictObject({
   prefix: z.string().max(20),

@@ -9,6 +9,7 @@ import type { TimeBucket } from '../../catalog/price/time-buckets.ts';
 import { billedQuantity, chargeParts, type PriceTerms } from '../../catalog/pricing/charge.ts';
 import type { ChargePart } from '../../catalog/pricing/terms.ts';
 import { Decimal, sumDecimals, ZERO } from '../../foundation/decimal.ts';
+import { DAY_MINUTES, MINUTE_MS } from '../../foundation/time/durations.ts';
 import type { Milliseconds } from '../../foundation/time/instant.ts';
 import type { Period } from '../../foundation/time/period.ts';
 import { listWindows, type UsageWindow, windowAt } from '../../foundation/time/window.ts';
@@ -111,20 +112,20 @@ function buildTermsLookup({ commitment, price }: WindowedChargeInput): (at: Mill
   if (time_buckets.length === 0) return () => own;
   const placed = time_buckets.map((bucket) => ({ ...toMinuteRange(bucket), terms: toBucketTerms(bucket, price) }));
   return (at) => {
-    const minute = Math.floor(toLocalMs(windows.timezone, at) / 60_000) % DAY;
-    const found = placed.find(({ from, until }) => isIn(minute, from, until) || isIn(minute + DAY, from, until));
+    const minute = Math.floor(toLocalMs(windows.timezone, at) / MINUTE_MS) % DAY_MINUTES;
+    const found = placed.find(
+      ({ from, until }) => isIn(minute, from, until) || isIn(minute + DAY_MINUTES, from, until),
+    );
     return found?.terms ?? own;
   };
 }
-
-const DAY = 24 * 60;
 
 const isIn = (minute: number, from: number, until: number) => from <= minute && minute < until;
 
 function toMinuteRange({ start, end }: TimeBucket): { from: number; until: number } {
   const from = start.hour * 60 + start.minute;
   const until = end.hour * 60 + end.minute;
-  return { from, until: until > from ? until : until + DAY };
+  return { from, until: until > from ? until : until + DAY_MINUTES };
 }
 
 function toBucketTerms(bucket: TimeBucket, own: PriceTerms): WindowTerms {

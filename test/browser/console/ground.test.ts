@@ -228,22 +228,60 @@ describe('the ground of the console', function () {
     expect(new URL(page.url()).pathname).to.match(/\/plans$/);
   });
 
-  it('says that it could not be loaded, after one reload, and can be loaded again', async () => {
-    const { page } = await app.open('/plans');
-    await page.getByRole('heading', { level: 1, name: 'Plans' }).waitFor();
-    let documents = 0;
-    page.on('request', (request) => {
-      if (request.isNavigationRequest()) documents++;
+  for (const script of ['frame', 'react-dom'])
+    it(`says that it could not be loaded without the script ${script}, after one reload, and can be loaded again`, async () => {
+      const { page } = await app.open('/plans');
+      await page.getByRole('heading', { level: 1, name: 'Plans' }).waitFor();
+      let documents = 0;
+      page.on('request', (request) => {
+        if (request.isNavigationRequest()) documents++;
+      });
+      const lost = new RegExp(`/assets/${script}-.*\\.js`);
+      await page.route(lost, (route) => route.abort());
+      await page.reload({ waitUntil: 'commit' });
+      const alert = page.getByRole('alert').filter({ hasText: 'The console could not be loaded.' });
+      await alert.waitFor();
+      expect(documents).to.equal(2);
+      await page.unroute(lost);
+      await alert.getByRole('link', { name: 'Try again' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Plans' }).waitFor();
+      await app.closePages();
     });
-    await page.route(/\/assets\/frame-.*\.js/, (route) => route.abort());
-    await page.reload({ waitUntil: 'commit' });
-    const alert = page.getByRole('alert').filter({ hasText: 'The console could not be loaded.' });
+
+  it('says that a page could not be loaded without its script, and can be loaded again', async () => {
+    const { page } = await app.open('/plans');
+    await waitUntilShown(page);
+    const lost = /\/assets\/meters-page-.*\.js/;
+    await page.route(lost, (route) => route.abort());
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Meters' }).click();
+    const alert = page.getByRole('alert').filter({ hasText: 'This could not be loaded' });
     await alert.waitFor();
-    expect(documents).to.equal(2);
-    await page.unroute(/\/assets\/frame-.*\.js/);
-    await alert.getByRole('link', { name: 'Try again' }).click();
-    await page.getByRole('heading', { level: 1, name: 'Plans' }).waitFor();
+    await page.unroute(lost);
+    await alert.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Meters' }).waitFor();
     await app.closePages();
+  });
+
+  test('shows a message without a further script, whose loss could take the page away', async () => {
+    const email = 'grace@example.com';
+    const user = { type: 'user', email, roles: ['all_reader'] };
+    const { password } = await app.send<{ password: string }>('POST', '/users', user);
+    const address = `${app.url}/env/${app.environment_id}/settings?tab=account`;
+    const { page } = await app.open(address, { session: 'none', refusals: [401] });
+    await signIn(page, email, password);
+    const form = page.getByRole('form', { name: 'Password' });
+    await form.waitFor();
+    const lost: string[] = [];
+    await page.route(/\/assets\/.*\.js/, (route) => {
+      lost.push(route.request().url());
+      return route.abort();
+    });
+    await form.getByRole('textbox', { name: 'Current password' }).fill(password);
+    await form.getByRole('textbox', { name: 'New password' }).fill(PASSWORD);
+    await form.getByRole('button', { name: 'Change password' }).click();
+    await page.getByRole('alert').getByText('The password is changed.').waitFor();
+    await form.waitFor();
+    expect(lost).to.deep.equal([]);
   });
 
   test('shows all keys on ?, not while somebody types, and not after it is turned off', async () => {

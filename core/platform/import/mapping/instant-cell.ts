@@ -1,4 +1,5 @@
 /** Dates and instants as files write them (docs/rules/imports.md, "Numbers and dates"). */
+import { MINUTE_MS } from '../../../foundation/time/durations.ts';
 import { instantAt } from '../../../foundation/time/zone.ts';
 import { CELL_LENGTH_MAX } from './number-cell.ts';
 import type { DateFormat, ImportMappingTerms } from './record.ts';
@@ -63,7 +64,7 @@ function formatLocal({ year, month, day, time }: DateParts, time_zone: string): 
   if (!exists) return undefined;
   if (offset === undefined) return formatInstant(instantAt(time_zone, ms), fraction);
   const minutes = readOffsetMinutes(offset);
-  return minutes === undefined ? undefined : formatInstant(ms - minutes * 60_000, fraction);
+  return minutes === undefined ? undefined : formatInstant(ms - minutes * MINUTE_MS, fraction);
 }
 
 /** NaN for an hour that no clock with two halves shows. */
