@@ -3,6 +3,7 @@
  * environment, and unsafe ones carry the header that a form on a foreign page cannot send.
  */
 import createClient, { type Middleware } from 'openapi-fetch';
+import { SECOND_MS } from '../../core/foundation/time/durations.ts';
 import { getEnvironment } from './environment.ts';
 import { parseEvents } from './exact-json.ts';
 import type { paths } from './openapi.d.ts';
@@ -18,14 +19,18 @@ export class ApiError extends Error {
   readonly code: string;
   readonly field: string | null;
   readonly request_id: string | null;
+  /** Time after which the service wants the request again. */
+  readonly retry_after_ms: number | null;
 
-  constructor(status: number, record: ApiErrorRecord | null, request_id: string | null) {
+  constructor(status: number, record: ApiErrorRecord | null, headers: Headers = new Headers()) {
     super(record?.message ?? `the service answered ${status}`);
     this.name = 'ApiError';
     this.status = status;
     this.code = record?.code ?? 'unknown';
     this.field = typeof record?.details?.field === 'string' ? record.details.field : null;
-    this.request_id = request_id;
+    this.request_id = headers.get('x-request-id');
+    const seconds = Number(headers.get('retry-after') ?? Number.NaN);
+    this.retry_after_ms = Number.isFinite(seconds) ? seconds * SECOND_MS : null;
   }
 }
 
@@ -50,7 +55,7 @@ const throwErrors: Middleware = {
 
 export async function readError(response: Response): Promise<ApiError> {
   const record = (await response.json().catch(() => null)) as ApiErrorRecord | null;
-  return new ApiError(response.status, record, response.headers.get('x-request-id'));
+  return new ApiError(response.status, record, response.headers);
 }
 
 export const api = createClient<paths>({ baseUrl: API_BASE });

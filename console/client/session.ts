@@ -49,7 +49,7 @@ async function send(method: string, body?: SessionSignIn): Promise<void> {
 /** The session of a page below sign-in, where there always is one. */
 export function useSession(): CurrentSession {
   const { data } = useQuery(sessionQuery);
-  if (!data) throw new ApiError(401, null, null);
+  if (!data) throw new ApiError(401, null);
   return data;
 }
 

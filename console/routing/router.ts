@@ -2,7 +2,7 @@
 import { QueryClient } from '@tanstack/react-query';
 import { createRouter } from '@tanstack/react-router';
 import { getEnvironment, hashInEnvironment, isOfEnvironment } from '../client/environment.ts';
-import { shouldRetry } from '../client/retry.ts';
+import { getRetryDelay, shouldRetry } from '../client/retry.ts';
 import { apiKeysRoutes } from '../pages/api-keys/routes.ts';
 import { customersRoutes } from '../pages/customers/routes.ts';
 import { eventsRoutes } from '../pages/events/routes.ts';
@@ -25,6 +25,7 @@ export const queries = new QueryClient({
       staleTime: 5_000,
       queryKeyHashFn: hashInEnvironment,
       retry: shouldRetry,
+      retryDelay: getRetryDelay,
     },
   },
 });

@@ -311,7 +311,7 @@ describe('the request of a new subscription', () => {
 
   it('shows an error above its inputs unless one of them shows it', () => {
     const refuse = (field: string) =>
-      new ApiError(400, { code: 'validation_error', message: `${field}: is wrong`, details: { field } }, null);
+      new ApiError(400, { code: 'validation_error', message: `${field}: is wrong`, details: { field } });
     const find = (field: string) => {
       const shown = findUnshownError(refuse(field), 'phases[1]', /^\.end_date$/);
       return shown && (shown.props as { lang: string; children: string });

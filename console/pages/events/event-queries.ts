@@ -127,7 +127,6 @@ const RETRIES_MAX = 8;
 export const whileProcessing = {
   retry: (count: number, error: Error) =>
     error instanceof ApiError && error.status === 503 ? count < RETRIES_MAX : shouldRetry(count, error),
-  retryDelay: PROCESSING_MS,
 };
 
 /**

@@ -1,5 +1,4 @@
 /** Actions that the state of an invoice allows. The open dialogue stands in the URL. */
-import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -9,6 +8,7 @@ import { invalidate } from '../../client/queries.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
+import { useShowMessage } from '../../components/message.ts';
 import { useTexts } from '../../texts/texts.ts';
 import { isZero } from './decimals.ts';
 import styles from './invoice.module.css';
@@ -22,6 +22,7 @@ const FROM = '/env/$environment_id/invoices/$invoice_id';
 
 export function InvoiceActions({ invoice }: { invoice: InvoiceRecord }): ReactNode {
   const texts = useTexts(TEXTS);
+  const showMessage = useShowMessage();
   const queries = useQueryClient();
   const { do: dialogue } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
@@ -38,7 +39,7 @@ export function InvoiceActions({ invoice }: { invoice: InvoiceRecord }): ReactNo
       ),
     async () => {
       await refresh();
-      notifications.show({ message: texts.recomputed });
+      showMessage(texts.recomputed);
     },
   );
   const { invoice_status: status } = invoice;

@@ -116,7 +116,6 @@ export const METER_TEXTS = defineTexts(
     discard: 'Discard',
     created: (name: string) => `${name} counts now, past events too`,
     record: 'Record',
-    close: 'Close',
     editFilters: 'Filters…',
     filtersTitle: 'Filters',
     filtersEffect: 'A change applies to all events: past ones are counted again. Final invoices do not change.',
@@ -217,7 +216,6 @@ export const METER_TEXTS = defineTexts(
       discard: 'Verwerfen',
       created: (name) => `${name} zählt jetzt, auch frühere Ereignisse`,
       record: 'Datensatz',
-      close: 'Schließen',
       editFilters: 'Filter…',
       filtersTitle: 'Filter',
       filtersEffect:

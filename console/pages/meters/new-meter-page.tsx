@@ -1,5 +1,4 @@
 /** Builds a meter, beside the number that the real events of the last week give under it. */
-import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
@@ -9,6 +8,7 @@ import { invalidate } from '../../client/queries.ts';
 import { showApiText } from '../../components/api-text.ts';
 import { Button, buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
+import { useShowMessage } from '../../components/message.ts';
 import { Columns, PageHead } from '../../components/page.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { EventTester } from './event-tester.tsx';
@@ -23,6 +23,7 @@ const TRIAL_DAYS = 7;
 
 export function NewMeterPage(): ReactNode {
   const texts = useTexts(METER_TEXTS);
+  const showMessage = useShowMessage();
   const { event } = useSearch({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
@@ -34,7 +35,7 @@ export function NewMeterPage(): ReactNode {
     () => readData(api.POST('/meters', { body: buildMeterRequest(draft) as never })),
     async (meter) => {
       await invalidate(queries, '/meters', '/events');
-      notifications.show({ message: texts.created(meter.name), closeButtonProps: { 'aria-label': texts.close } });
+      showMessage(texts.created(meter.name));
       await navigate({ to: '/env/$environment_id/meters/$meter_id', params: { meter_id: meter.id }, search: {} });
     },
   );

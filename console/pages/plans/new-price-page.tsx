@@ -1,6 +1,5 @@
 /** A new price of a plan. */
 
-import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
@@ -9,6 +8,7 @@ import { useMayNot } from '../../client/permission.ts';
 import { invalidate, useGet } from '../../client/queries.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { useDeed } from '../../components/form.tsx';
+import { useShowMessage } from '../../components/message.ts';
 import { PageHead } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -23,6 +23,7 @@ const FROM = '/env/$environment_id/plans/$plan_id/prices/new';
 
 export function NewPricePage(): ReactNode {
   const texts = useTexts(PRICE_TEXTS);
+  const showMessage = useShowMessage();
   const { plan_id } = useParams({ from: FROM });
   const navigate = useNavigate({ from: FROM });
   const queries = useQueryClient();
@@ -40,10 +41,7 @@ export function NewPricePage(): ReactNode {
     const price = await readData(api.POST('/prices', { body: body as never }));
     if (isRolledOut) await startRollOut(queries, plan_id);
     await invalidate(queries, '/plans', '/prices', '/meters');
-    notifications.show({
-      message: texts.published(price.display_name ?? texts.newPrice),
-      closeButtonProps: { 'aria-label': texts.close },
-    });
+    showMessage(texts.published(price.display_name ?? texts.newPrice));
     await navigate({ to: '/env/$environment_id/plans/$plan_id', search: (old) => ({ zone: old.zone }) });
   });
   if (plan.isError)

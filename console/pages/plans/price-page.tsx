@@ -1,5 +1,4 @@
 /** A stored price: its charge can be edited as a draft and published as a new version. */
-import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
@@ -11,6 +10,7 @@ import { Chip } from '../../components/chip.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { CopyId } from '../../components/copy.tsx';
 import { useDeed } from '../../components/form.tsx';
+import { useShowMessage } from '../../components/message.ts';
 import { PageHead } from '../../components/page.tsx';
 import { RecordTools } from '../../components/record-tools.tsx';
 import { SideSheet, WithSheet } from '../../components/side-sheet.tsx';
@@ -121,16 +121,14 @@ function usePublish(price: StoredPrice, draft: PriceDraft) {
   const { plan_id } = useParams({ from: FROM });
   const queries = useQueryClient();
   const openPlan = useOpenPlan();
+  const showMessage = useShowMessage();
   return useDeed(async (isRolledOut: boolean) => {
     await readData(
       api.PUT('/prices/{id}', { params: { path: { id: price.id } }, body: buildPriceChange(draft, price) as never }),
     );
     if (isRolledOut) await startRollOut(queries, plan_id);
     await invalidate(queries, '/plans', '/prices');
-    notifications.show({
-      message: texts.published(draft.display_name || (price.display_name ?? texts.unnamed)),
-      closeButtonProps: { 'aria-label': texts.close },
-    });
+    showMessage(texts.published(draft.display_name || (price.display_name ?? texts.unnamed)));
     await openPlan();
   });
 }

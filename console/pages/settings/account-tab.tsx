@@ -1,6 +1,5 @@
 /** The account of the person who is signed in: name, sign-in, and the browsers that are signed in. */
 import { PasswordInput, TextInput } from '@mantine/core';
-import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';
@@ -9,6 +8,7 @@ import { useSession } from '../../client/session.ts';
 import { CopyId } from '../../components/copy.tsx';
 import { findFieldError } from '../../components/field-errors.ts';
 import { FormFoot, useDeed } from '../../components/form.tsx';
+import { useShowMessage } from '../../components/message.ts';
 import { Facts, Section, Sheet } from '../../components/page.tsx';
 import { Loaded } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -93,6 +93,7 @@ const NO_DRAFT = { email: '', password: '', current: '' };
 /** Sets e-mail and password of a user that came by the one-time link, or changes the password. */
 function SignInForm({ me: { email } }: { me: Me }): ReactNode {
   const texts = useTexts(ACCOUNT_TEXTS);
+  const showMessage = useShowMessage();
   const isFirst = email === null;
   const queries = useQueryClient();
   const [draft, setDraft] = useState(NO_DRAFT);
@@ -107,7 +108,7 @@ function SignInForm({ me: { email } }: { me: Me }): ReactNode {
       // The page has read its session, which names the user, before the e-mail was set.
       if (isFirst) return location.reload();
       setDraft(NO_DRAFT);
-      notifications.show({ message: texts.passwordChanged, closeButtonProps: { 'aria-label': texts.close } });
+      showMessage(texts.passwordChanged);
       await invalidate(queries, '/auth/sessions');
     },
   );
