@@ -6,6 +6,7 @@ import { type ReactNode, useState } from 'react';
 import { api } from '../client/client.ts';
 import { postQuery } from '../client/queries.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
+import { explainNoOptions } from './no-options.ts';
 
 const TYPING_MS = 200;
 const OPTIONS_MAX = 20;
@@ -51,6 +52,7 @@ export function CustomerPicker(props: CustomerPickerProps): ReactNode {
       value={external_id ?? null}
       data={[...options].map(([value, label]) => ({ value, label }))}
       filter={({ options: all }) => all}
+      nothingFoundMessage={explainNoOptions(found, null)}
       onFocus={() => setFocused(true)}
       onSearchChange={setText}
       onChange={(value) => onCustomer(value ?? undefined)}

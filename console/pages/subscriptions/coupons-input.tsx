@@ -1,6 +1,7 @@
 import { MultiSelect } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useGet } from '../../client/queries.ts';
+import { explainNoOptions } from '../../components/no-options.ts';
 import { useTexts } from '../../texts/texts.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 
@@ -26,7 +27,7 @@ export function CouponsInput({ label, value, error, onValue }: CouponsInputProps
         value: id,
         label: coupon_code ? `${name} (${coupon_code})` : name,
       }))}
-      nothingFoundMessage={texts.noCoupon}
+      nothingFoundMessage={explainNoOptions(coupons, texts.noCoupon)}
       error={error}
       onChange={onValue}
     />

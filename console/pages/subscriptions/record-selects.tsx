@@ -5,6 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';
 import { postQuery, useGet } from '../../client/queries.ts';
+import { explainNoOptions } from '../../components/no-options.ts';
 import { useTexts } from '../../texts/texts.ts';
 import { TEXTS } from './texts.ts';
 
@@ -34,7 +35,12 @@ export function CustomerSelect({ value, onValue, ...rest }: RecordSelectProps): 
   );
   if (value !== undefined) options.set(value, chosenName ?? (chosen.isError ? value : '…'));
   return (
-    <NamedSelect {...rest} {...{ value, onValue, options }} onSearch={setText} nothingFoundMessage={texts.noCustomer} />
+    <NamedSelect
+      {...rest}
+      {...{ value, onValue, options }}
+      onSearch={setText}
+      nothingFoundMessage={explainNoOptions(found, texts.noCustomer)}
+    />
   );
 }
 
@@ -58,7 +64,12 @@ export function PlanSelect({ value, onValue, ...rest }: RecordSelectProps): Reac
   if (value !== undefined && !options.has(value))
     options.set(value, chosen.data?.name ?? (chosen.isError ? value : '…'));
   return (
-    <NamedSelect {...rest} {...{ value, onValue, options }} onSearch={setText} nothingFoundMessage={texts.noPlan} />
+    <NamedSelect
+      {...rest}
+      {...{ value, onValue, options }}
+      onSearch={setText}
+      nothingFoundMessage={explainNoOptions(found, texts.noPlan)}
+    />
   );
 }
 

@@ -2,6 +2,7 @@
 import { MultiSelect } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useGet } from '../../client/queries.ts';
+import { explainNoOptions } from '../../components/no-options.ts';
 import { useTexts } from '../../texts/texts.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 import type { DraftPartProps } from './subscription-form.tsx';
@@ -20,7 +21,7 @@ export function TaxRatesInput({ draft, findError, set }: Omit<DraftPartProps, 'p
       searchable
       value={[...draft.tax_rate_codes]}
       data={active.map(({ code, name }) => ({ value: code, label: `${name} (${code})` }))}
-      nothingFoundMessage={texts.noTaxRate}
+      nothingFoundMessage={explainNoOptions(rates, texts.noTaxRate)}
       error={findError('tax_rate_overrides')}
       onChange={(tax_rate_codes) => set({ tax_rate_codes })}
     />

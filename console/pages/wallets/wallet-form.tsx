@@ -9,6 +9,7 @@ import { invalidate, useGet } from '../../client/queries.ts';
 import { Choice } from '../../components/choice.tsx';
 import { findFieldError } from '../../components/field-errors.ts';
 import { FormFoot, useDeed } from '../../components/form.tsx';
+import { explainNoOptions } from '../../components/no-options.ts';
 import { NumberInput } from '../../components/number-input.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -134,7 +135,7 @@ function CustomerSelect({ value, onValue, error }: CustomerSelectProps): ReactNo
       value={value}
       data={[...options].map(([id, label]) => ({ value: id, label }))}
       filter={({ options: all }) => all}
-      nothingFoundMessage={texts.noCustomer}
+      nothingFoundMessage={explainNoOptions(isText ? found : first, texts.noCustomer)}
       error={error}
       onSearchChange={setText}
       onChange={onValue}

@@ -262,6 +262,15 @@ describe('the ground of the console', function () {
     await app.closePages();
   });
 
+  test('says why a select has no options', async () => {
+    const { page } = await app.open('/wallets?sheet=new', { refusals: [403] });
+    await waitUntilShown(page);
+    const refusal = { status: 403, json: { code: 'permission_denied', message: 'customers may not be read' } };
+    await page.route('**/v1/search?*', (route) => route.fulfill(refusal));
+    await page.getByRole('combobox', { name: 'Customer' }).fill('northwind');
+    await page.getByText('customers may not be read').waitFor();
+  });
+
   test('shows a message without a further script, whose loss could take the page away', async () => {
     const email = 'grace@example.com';
     const user = { type: 'user', email, roles: ['all_reader'] };
