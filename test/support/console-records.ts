@@ -265,7 +265,7 @@ type UsagePlan = { plan_id: string; meter_id: string };
 
 /** A plan with a fee, if there is one, and input tokens at 30 a million, then 20. */
 export async function createUsagePlan(
-  { send }: ClockedPlace,
+  { send }: Pick<ClockedPlace, 'send'>,
   { name, fee, is_priced = true }: { name: string; fee?: string; is_priced?: boolean },
 ): Promise<UsagePlan> {
   const meter = await send<WithId>('POST', '/meters', {

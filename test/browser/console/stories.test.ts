@@ -213,28 +213,27 @@ describe('stories of the console', function () {
       });
 
       test('entitlements and a tax rate are agreed with a customer', async () => {
-        const place = await createClock(app, START);
-        const { plan_id } = await createUsagePlan(place, { name: 'Scale', fee: '500' });
-        const { id } = await place.send<{ id: string }>('POST', '/customers', { external_id: 'northwind' });
+        // Its time needs no clock, and a company has a limited number of environments.
+        const own = `northwind-${variant.width}`;
+        const { plan_id } = await createUsagePlan(app, { name: 'Scale', fee: '500' });
+        const { id } = await app.send<{ id: string }>('POST', '/customers', { external_id: own });
         for (const [fields, granted] of [
           [{ name: 'Projects', type: 'static' }, { static_value: '3' }],
           [{ name: 'Sign-in by SAML', type: 'boolean' }, {}],
         ] as const) {
-          const feature = await place.send<{ id: string }>('POST', '/features', fields);
-          const entitlement = { plan_id, feature_id: feature.id, feature_type: fields.type, ...granted };
-          await place.send('POST', '/entitlements', entitlement);
+          const feature = { ...fields, lookup_key: `${own}-${fields.type}` };
+          const { id: feature_id } = await app.send<{ id: string }>('POST', '/features', feature);
+          const entitlement = { plan_id, feature_id, feature_type: fields.type, ...granted };
+          await app.send('POST', '/entitlements', entitlement);
         }
-        await place.send('POST', '/taxes/rates', { name: 'VAT', code: 'vat', percentage_value: '19' });
+        await app.send('POST', '/taxes/rates', { name: 'VAT', code: own, percentage_value: '19' });
         const terms = encodeURIComponent('["entitlements","taxes"]');
-        const { page } = await app.open(`/subscriptions/new?customer=${id}&plan=${plan_id}&terms=${terms}`, {
-          ...variant,
-          environment_id: place.environment_id,
-        });
+        const { page } = await app.open(`/subscriptions/new?customer=${id}&plan=${plan_id}&terms=${terms}`, variant);
         await page.getByLabel('Projects').fill('25');
         await page.getByLabel('Sign-in by SAML').first().click();
         await page.getByRole('option', { name: 'Not granted' }).click();
         await page.getByLabel('Tax rates').first().click();
-        await page.getByRole('option', { name: 'VAT (vat)' }).click();
+        await page.getByRole('option', { name: `VAT (${own})` }).click();
         await page.keyboard.press('Escape');
         await page.getByRole('region', { name: 'First invoice' }).getByText('$595.00').first().waitFor();
         await page.evaluate('scrollTo(0, 0)');
@@ -242,9 +241,9 @@ describe('stories of the console', function () {
         expect(await measureOverflow(page)).to.be.at.most(0);
         await page.getByRole('button', { name: 'Create subscription' }).click();
         await page.getByRole('heading', { level: 1, name: /Scale/ }).waitFor();
-        const { items } = await place.send<{ items: { total: string }[] }>('GET', '/invoices?limit=50');
+        const { items } = await app.send<{ items: { total: string }[] }>('GET', `/invoices?customer_id=${id}&limit=50`);
         expect(items.map(({ total }) => total)).to.deep.equal(['595']);
-        const { features } = await place.send<{ features: Granted[] }>('GET', `/customers/${id}/entitlements`);
+        const { features } = await app.send<{ features: Granted[] }>('GET', `/customers/${id}/entitlements`);
         expect(
           features.map(({ feature, entitlement }) => [feature.name, entitlement.is_enabled, entitlement.static_values]),
         ).to.have.deep.members([
