@@ -1,6 +1,7 @@
 /**
  * Starts the console in a browser. It speaks the public API alone and has no rule of billing in it. The router starts first and reads the
- * page's data; React DOM and the components, which are most of the scripts, are loaded meanwhile (docs/decisions/0034-console.md).
+ * page's data; React DOM and the components, which are most of the scripts, are preloaded and evaluated after these reads are sent
+ * (docs/decisions/0034-console.md).
  */
 import './theme/mantine.css';
 import '@fontsource-variable/geist/wght.css';
@@ -60,8 +61,8 @@ async function showConsole(): Promise<void> {
 }
 
 /**
- * The session starts the reads of the page. They are sent before the browser evaluates React DOM and the components, which blocks it; each
- * is evaluated in a task of its own.
+ * The reads of the page need the session. This waits for it, so that they are sent before React DOM and the components are evaluated, which
+ * blocks the browser. Each script is evaluated in a task of its own.
  */
 async function loadFrame() {
   await queries.ensureQueryData(sessionQuery).catch(() => undefined);

@@ -12,7 +12,7 @@ const FRAME = `${import.meta.dirname}/shell/frame.tsx`;
 
 type ModuleGraph = { getModuleInfo(id: string): { readonly importers: readonly string[] } | null };
 
-/** Whether the root imports the module, itself or by others. Imports at run time do not count. */
+/** Whether the root imports the module, directly or through other modules. Dynamic imports do not count. */
 function isImportedBy(root: string, id: string, graph: ModuleGraph): boolean {
   const seen = new Set<string>();
   const isReached = (each: string): boolean => {
@@ -79,8 +79,8 @@ export default defineConfig({
     // Fonts stay files: the content security policy allows no data addresses for them.
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 700,
-    // One file has the modules that many pages share. Without it the first page loads 35 scripts, and a browser loads six at a time. What
-    // is needed before React DOM is in a file of its own, so that it does not wait for the other.
+    // One file has the modules that many pages share. Without it the first page loads 35 scripts, and a browser loads six at a time. The
+    // start, React DOM and the frame have files of their own, so that each is evaluated by itself and none waits for the shared file.
     rolldownOptions: {
       output: {
         codeSplitting: {

@@ -19,7 +19,7 @@ export class ApiError extends Error {
   readonly code: string;
   readonly field: string | null;
   readonly request_id: string | null;
-  /** Time after which the service wants the request again. */
+  /** Wait that the header `Retry-After` requests; null without a number of seconds. */
   readonly retry_after_ms: number | null;
 
   constructor(status: number, record: ApiErrorRecord | null, headers: Headers = new Headers()) {
@@ -29,8 +29,8 @@ export class ApiError extends Error {
     this.code = record?.code ?? 'unknown';
     this.field = typeof record?.details?.field === 'string' ? record.details.field : null;
     this.request_id = headers.get('x-request-id');
-    const seconds = Number(headers.get('retry-after') ?? Number.NaN);
-    this.retry_after_ms = Number.isFinite(seconds) ? seconds * SECOND_MS : null;
+    const seconds = headers.get('retry-after') ?? '';
+    this.retry_after_ms = /^\d+$/.test(seconds) ? Number(seconds) * SECOND_MS : null;
   }
 }
 

@@ -3,8 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import { defineTexts, useTexts } from '../texts/texts.ts';
 import { type CurrentSession, can, sessionQuery, useSession } from './session.ts';
 
-/** Permission of the API, such as `plan:write`. */
-export type NeededPermission = `${string}:${'read' | 'write' | 'correct'}`;
+/** Permission of the API that a deed of the console needs, such as `plan:write`. */
+export type NeededPermission = keyof typeof EN_DEEDS;
 /** Permissions of a deed; null for a deed on the user's own account. */
 export type Needs = NeededPermission | readonly NeededPermission[] | null;
 
@@ -15,14 +15,14 @@ export function useMayNot(needs: Needs): string | null {
   return needs === null || !session ? null : explainMissing(session, needs, texts);
 }
 
-/** As useMayNot, for deeds of a list. */
+/** Returns a function that finds the reason why the roles do not allow a deed; null if they do. It serves lists of deeds. */
 export function useFindMayNot(): (needs: NeededPermission) => string | null {
   const texts = useTexts(TEXTS);
   const session = useSession();
   return (needs) => explainMissing(session, needs, texts);
 }
 
-type MayNotTexts = { readonly mayNot: (permission: string) => string };
+type MayNotTexts = { readonly mayNot: (permission: NeededPermission) => string };
 
 function explainMissing(session: CurrentSession, needs: NonNullable<Needs>, { mayNot }: MayNotTexts): string | null {
   const missing = [needs].flat().find((permission) => {
@@ -32,15 +32,15 @@ function explainMissing(session: CurrentSession, needs: NonNullable<Needs>, { ma
   return missing === undefined ? null : mayNot(missing);
 }
 
-const EN_DEEDS: Readonly<Record<string, string>> = {
-  'creditgrant:write': 'change credit grants',
+const EN_DEEDS = {
+  'ai:write': 'generate catalogues',
+  'creditgrant:write': 'change the credits of a plan',
   'customer:write': 'change customers',
   'entitlement:write': 'change entitlements',
   'environment:write': 'change environments',
   'event:correct': 'correct events',
   'event:read': 'read events',
   'event:write': 'send events',
-  'invoice:read': 'read invoices',
   'invoice:write': 'change invoices',
   'meter:write': 'change meters',
   'payment:write': 'record payments',
@@ -51,33 +51,39 @@ const EN_DEEDS: Readonly<Record<string, string>> = {
   'subscription:write': 'change subscriptions',
   'task:read': 'export',
   'tax:write': 'change taxes',
+  'tenant:write': 'change the company',
+  'test_clock:write': 'advance test clocks',
+  'user:write': 'change users',
   'wallet:write': 'change wallets',
   'webhook:write': 'change webhooks',
-};
-const DE_DEEDS: typeof EN_DEEDS = {
-  'creditgrant:write': 'Gutschriften nicht ändern',
-  'customer:write': 'Kunden nicht ändern',
-  'entitlement:write': 'Leistungen nicht ändern',
-  'environment:write': 'Umgebungen nicht ändern',
-  'event:correct': 'Ereignisse nicht berichtigen',
-  'event:read': 'Ereignisse nicht lesen',
-  'event:write': 'Ereignisse nicht senden',
-  'invoice:read': 'Rechnungen nicht lesen',
-  'invoice:write': 'Rechnungen nicht ändern',
-  'meter:write': 'Zähler nicht ändern',
-  'payment:write': 'Zahlungen nicht erfassen',
-  'plan:write': 'Tarife nicht ändern',
-  'price:write': 'Preise nicht ändern',
-  'secret:write': 'API-Schlüssel nicht ändern',
-  'setting:write': 'Einstellungen nicht ändern',
-  'subscription:write': 'Abonnements nicht ändern',
+} as const;
+const DE_DEEDS: Readonly<Record<NeededPermission, string>> = {
+  'ai:write': 'keine Kataloge erzeugen',
+  'creditgrant:write': 'das Guthaben eines Tarifs nicht ändern',
+  'customer:write': 'keine Kunden ändern',
+  'entitlement:write': 'keine Leistungen ändern',
+  'environment:write': 'keine Umgebungen ändern',
+  'event:correct': 'keine Ereignisse berichtigen',
+  'event:read': 'keine Ereignisse lesen',
+  'event:write': 'keine Ereignisse senden',
+  'invoice:write': 'keine Rechnungen ändern',
+  'meter:write': 'keine Zähler ändern',
+  'payment:write': 'keine Zahlungen erfassen',
+  'plan:write': 'keine Tarife ändern',
+  'price:write': 'keine Preise ändern',
+  'secret:write': 'keine API-Schlüssel ändern',
+  'setting:write': 'keine Einstellungen ändern',
+  'subscription:write': 'keine Abonnements ändern',
   'task:read': 'nicht exportieren',
-  'tax:write': 'Steuern nicht ändern',
-  'wallet:write': 'Guthaben nicht ändern',
-  'webhook:write': 'Webhooks nicht ändern',
+  'tax:write': 'keine Steuern ändern',
+  'tenant:write': 'die Angaben zum Unternehmen nicht ändern',
+  'test_clock:write': 'keine Testuhren vorstellen',
+  'user:write': 'keine Benutzer ändern',
+  'wallet:write': 'kein Guthaben ändern',
+  'webhook:write': 'keine Webhooks ändern',
 };
 
 const TEXTS = defineTexts(
-  { mayNot: (permission: string) => `Your role may not ${EN_DEEDS[permission] ?? 'do this'}.` },
-  { de: { mayNot: (permission) => `Ihre Rolle darf ${DE_DEEDS[permission] ?? 'das nicht'}.` } },
+  { mayNot: (permission: NeededPermission) => `Your role may not ${EN_DEEDS[permission]}.` },
+  { de: { mayNot: (permission) => `Ihre Rolle darf ${DE_DEEDS[permission]}.` } },
 );

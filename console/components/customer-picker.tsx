@@ -6,7 +6,7 @@ import { type ReactNode, useState } from 'react';
 import { api } from '../client/client.ts';
 import { postQuery } from '../client/queries.ts';
 import { defineTexts, useTexts } from '../texts/texts.ts';
-import { explainNoOptions } from './no-options.ts';
+import { NoOptions } from './no-options.tsx';
 
 const TYPING_MS = 200;
 const OPTIONS_MAX = 20;
@@ -52,7 +52,7 @@ export function CustomerPicker(props: CustomerPickerProps): ReactNode {
       value={external_id ?? null}
       data={[...options].map(([value, label]) => ({ value, label }))}
       filter={({ options: all }) => all}
-      nothingFoundMessage={explainNoOptions(found, null)}
+      nothingFoundMessage={found.data === undefined && <NoOptions query={found} />}
       onFocus={() => setFocused(true)}
       onSearchChange={setText}
       onChange={(value) => onCustomer(value ?? undefined)}

@@ -117,10 +117,10 @@ export function StateActions({ children }: { children: ReactNode }): ReactNode {
 }
 
 /**
- * Returns whether to show what is loaded. It turns true in a render of its own, which React does in slices, so that a large answer does not
- * block the browser. What is loaded before the page is opened is shown at once.
+ * Returns whether to show loaded data. It becomes true in a deferred render, which React splits into slices, so that a large answer does not
+ * block the browser. Data that was in the cache before the page opened appears at once.
  */
-export function useShown(isLoaded: boolean): boolean {
+export function useIsShown(isLoaded: boolean): boolean {
   return useDeferredValue(isLoaded) && isLoaded;
 }
 
@@ -136,7 +136,7 @@ export function Loaded<Data>({
   rows?: number;
   children: (data: Data) => ReactNode;
 }): ReactNode {
-  const isShown = useShown(query.data !== undefined);
+  const isShown = useIsShown(query.data !== undefined);
   if (isShown) return children(query.data!);
   if (query.isError && query.data === undefined) {
     const failure = { error: query.error, onRetry: () => void query.refetch() };
@@ -155,7 +155,7 @@ export function LoadedRows({
   rows?: number;
   children: () => ReactNode;
 }): ReactNode {
-  const isShown = useShown(!isPending);
+  const isShown = useIsShown(!isPending);
   if (error) return <Failure error={error} onRetry={refetch} />;
   return isShown ? children() : <Loading {...(rows === undefined ? {} : { rows })} />;
 }

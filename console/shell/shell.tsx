@@ -21,7 +21,7 @@ export function Shell(): ReactNode {
   const environment = session.environments.find(({ id }) => id === environment_id)!;
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
-  // The frame and the page are laid out in two tasks, because one of both would block the browser too long.
+  // The frame and the page are laid out in two tasks: a single task would block the browser too long.
   const isPageShown = useDeferredValue(true, false);
   useEffect(() => {
     // A new page is announced by moving the focus to it; the first one keeps the focus of the browser.

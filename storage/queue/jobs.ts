@@ -49,9 +49,9 @@ const TICK_PRIORITY = -10;
 const TICK_ATTEMPTS = 3;
 
 /**
- * Enqueues the job of the current slot, unless another scheduler did. A slot is a multiple of the interval since 1970, shifted by
- * a time that follows from the name: jobs with the same interval begin at different seconds, because all together would delay
- * requests. A slot is enqueued once, even long after its job has run. If the clock of the database was moved back, the stored slot
+ * Enqueues the job of the current slot, unless another scheduler did. A slot begins at a multiple of the interval since 1970
+ * plus a shift, the hash of the job's name modulo the interval. The shift spreads the jobs of one interval, because jobs that begin in
+ * the same second delay requests. A slot is enqueued once, even long after its job has run. If the clock of the database was moved back, the stored slot
  * is in the future; then the current slot is enqueued, because no job would run until the old time. Returns whether this call
  * enqueued it, and the time until the next slot.
  */
@@ -60,10 +60,10 @@ export async function addTick(
   { name, every_seconds }: { name: string; every_seconds: number },
 ): Promise<{ added: boolean; next_in_seconds: number }> {
   const { rows } = await database.raw(
-    `with asked as (
+    `with timing as (
        select name, every, abs(hashtext(name)::bigint) % every as shift from (select ?::text as name, ?::integer as every) as job
      ), slot as (
-       select to_timestamp(floor((extract(epoch from now()) - shift) / every) * every + shift) as starts_at, name, every from asked
+       select to_timestamp(floor((extract(epoch from now()) - shift) / every) * every + shift) as starts_at, name, every from timing
      ), taken as (
        insert into job_ticks as known (name, slot_start) select name, starts_at from slot
        on conflict (name) do update set slot_start = excluded.slot_start

@@ -12,6 +12,8 @@ describe('a read of the console that failed', () => {
     ['a missing record', refuse(404), false],
     ['too many requests', refuse(429), true],
     ['a service that is busy', refuse(503), true],
+    ['a service that wants it in half a minute', refuse(429, '30'), true],
+    ['a service that wants it later', refuse(429, '31'), false],
     ['a lost connection', new TypeError('Failed to fetch'), true],
   ] as const)
     it(`is ${isRepeated ? '' : 'not '}repeated after ${name}, twice at most`, () => {
@@ -20,7 +22,8 @@ describe('a read of the console that failed', () => {
 
   for (const [name, error, delays] of [
     ['after the time that the service wants', refuse(503, '7'), [7_000, 7_000]],
-    ['half a minute later at most', refuse(429, '3600'), [30_000, 30_000]],
+    ['later each time, if the time is empty', refuse(503, ''), [1_000, 2_000]],
+    ['later each time, if the time is negative', refuse(503, '-5'), [1_000, 2_000]],
     ['later each time, if the service names no time', refuse(503), [1_000, 2_000]],
     [
       'later each time, if the time is not a number of seconds',

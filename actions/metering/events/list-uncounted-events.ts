@@ -52,8 +52,8 @@ export async function listUncountedEvents(
 }
 
 /**
- * Lists the events of each group of reasons. One list serves all groups if it ends within the limit, as it nearly always does; a page of
- * each group costs as much as this list.
+ * Lists the events of each group of reasons. All groups are read as one list. If it is longer than the limit, it does not have the whole
+ * page of each group; then each group is read by itself, one after another, so that they do not take the stores at once.
  */
 export async function listUncountedGroups(
   stores: Stores,
@@ -63,7 +63,9 @@ export async function listUncountedGroups(
   const { events, next } = await listUncountedEvents(stores, scope, { ...query, reasons: groups.flat() });
   if (next === null)
     return groups.map((reasons) => ({ events: events.filter(({ reason }) => reasons.includes(reason)), next }));
-  return Promise.all(groups.map((reasons) => listUncountedEvents(stores, scope, { ...query, reasons })));
+  const pages: UncountedPage[] = [];
+  for (const reasons of groups) pages.push(await listUncountedEvents(stores, scope, { ...query, reasons }));
+  return pages;
 }
 
 async function readOutcomes(

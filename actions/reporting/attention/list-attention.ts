@@ -44,7 +44,7 @@ export async function listAttention(stores: Stores, scope: Scope, { kinds, now, 
 
 type EventAttention = Attention<EventAttentionKind> & { readonly is_minimum: boolean };
 
-/** Returns the kinds with events. The samples are the newest of them. */
+/** Returns the kinds that have events. The samples of a kind are its newest events. */
 async function findEventAttention(
   stores: Stores,
   scope: Scope,

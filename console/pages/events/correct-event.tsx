@@ -123,7 +123,7 @@ export function CorrectEvent(props: CorrectEventProps): ReactNode {
   );
 }
 
-/** The replacement of the event by a draft: its content, which is null while the properties are no JSON object, its effects and its deed. */
+/** Builds the replacement of an event from its draft, previews it and sends it. `content` is null while the properties are not a JSON object. */
 function useReplacement(draft: EventDraft, { event, properties, onDone, onClose }: CorrectEventProps) {
   const content = buildContent(draft, event);
   const body = content === null ? null : formatExact({ event: content });

@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react';
 import { useGet } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { CustomerPicker } from '../../components/customer-picker.tsx';
+import { NoOptions } from '../../components/no-options.tsx';
 import { RangePicker } from '../../components/range-picker.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { useNow } from '../invoices/now.ts';
@@ -39,7 +40,7 @@ export function EventFilterBar({ search, onChange, end }: FilterBarProps): React
         clearButtonProps={{ 'aria-label': texts.anyName }}
         value={name ?? null}
         data={name === undefined || seen.includes(name) ? seen : [name, ...seen]}
-        nothingFoundMessage={texts.noName}
+        nothingFoundMessage={<NoOptions query={names} none={texts.noName} />}
         onChange={(value) => onChange({ name: value ?? undefined })}
       />
       {search.tab === undefined && <PropertyFilterButton search={search} onChange={onChange} seen={seen} />}

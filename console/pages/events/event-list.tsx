@@ -6,7 +6,7 @@ import { Button } from '../../components/button.tsx';
 import { Chip } from '../../components/chip.tsx';
 import { CodeBlock } from '../../components/copy.tsx';
 import { DataTable } from '../../components/data-table.tsx';
-import { Empty, Failure, Loading, useShown } from '../../components/states.tsx';
+import { Empty, Failure, Loading, useIsShown } from '../../components/states.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { buildEventsQuery, isAnswered, UNCOUNTED_DAYS } from './event-queries.ts';
 import { type EventFilters, type EventRow, type EventStatus, formatProperties, joinRows } from './event-rows.ts';
@@ -38,7 +38,7 @@ export function EventList(props: EventListProps): ReactNode {
     newest: live.mode === 'poll' ? live.tail[0]?.id : undefined,
     shouldRead: isAnswered(list),
   });
-  const isShown = useShown(!list.isPending);
+  const isShown = useIsShown(!list.isPending);
   if (list.isError) return <Failure error={list.error} onRetry={() => void list.refetch()} />;
   if (!isShown) return <Loading rows={10} />;
   if (rows.length === 0)

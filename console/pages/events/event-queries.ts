@@ -30,7 +30,7 @@ export function buildEventsQuery(filters: EventFilters) {
   });
 }
 
-/** Whether a query has an answer or an error of its own; the rows of the filters before do not count. */
+/** Whether the query of these filters has answered or failed. Placeholder rows of the previous filters are no answer. */
 export function isAnswered({
   isPending,
   isPlaceholderData,
@@ -121,12 +121,14 @@ export function buildLateCountQuery(filters: ListFilters) {
 }
 
 const PROCESSING_MS = 1000;
-const RETRIES_MAX = 8;
+const PROCESSING_RETRIES_MAX = 8;
 
 /** A thread and a preview are refused while the event or a correction of it is being processed, which is over soon. */
 export const whileProcessing = {
   retry: (count: number, error: Error) =>
-    error instanceof ApiError && error.status === 503 ? count < RETRIES_MAX : shouldRetry(count, error),
+    error instanceof ApiError && error.status === 503
+      ? shouldRetry(count, error, PROCESSING_RETRIES_MAX)
+      : shouldRetry(count, error),
 };
 
 /**

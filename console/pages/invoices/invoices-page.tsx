@@ -9,7 +9,7 @@ import { usePages } from '../../client/pages.ts';
 import { postQuery, useGet } from '../../client/queries.ts';
 import { Button, buttonClass, primaryButtonClass } from '../../components/button.tsx';
 import { type Column, DataTable } from '../../components/data-table.tsx';
-import { explainNoOptions } from '../../components/no-options.ts';
+import { NoOptions } from '../../components/no-options.tsx';
 import { PageHead } from '../../components/page.tsx';
 import { Empty, LoadedRows } from '../../components/states.tsx';
 import { findLocale, formatCount, formatMoney } from '../../figures/format.ts';
@@ -205,7 +205,7 @@ function CustomerPicker(): ReactNode {
       value={customer ?? null}
       data={[...options].map(([value, label]) => ({ value, label }))}
       filter={({ options: all }) => all}
-      nothingFoundMessage={explainNoOptions(found, texts.noCustomer)}
+      nothingFoundMessage={<NoOptions query={found} none={texts.noCustomer} />}
       onSearchChange={setText}
       onChange={(value) =>
         void navigate({ search: ({ customer: _, ...old }) => (value ? { ...old, customer: value } : old) })

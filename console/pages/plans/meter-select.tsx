@@ -3,7 +3,7 @@ import { Select } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useGet } from '../../client/queries.ts';
-import { explainNoOptions } from '../../components/no-options.ts';
+import { NoOptions } from '../../components/no-options.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import type { PriceDraft } from './price-draft.ts';
 import styles from './price-editor.module.css';
@@ -27,7 +27,7 @@ export function MeterSelect({ draft, onMeter, error }: MeterSelectProps): ReactN
         aria-label={texts.meter}
         searchable
         placeholder={meters.data && items.length === 0 ? texts.noMeters : texts.chooseMeter}
-        nothingFoundMessage={explainNoOptions(meters, null)}
+        nothingFoundMessage={meters.data === undefined && <NoOptions query={meters} />}
         data={items.map(({ id, name, event_name }) => ({ value: id, label: `${name} (${event_name})` }))}
         value={draft.meter_id}
         onChange={(meter_id) => {

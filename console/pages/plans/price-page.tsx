@@ -55,9 +55,9 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
     void navigate({ search: (old) => ({ ...old, sheet: next }), resetScroll: false });
   const publish = usePublish(price, draft);
   const mayNot = useMayNot('price:write');
-  const blockedEnd =
+  const endBlocked =
     mayNot ?? (price.end_date === null ? null : texts.endsAt(formatInstant(language, price.end_date, zone)));
-  const blocked = blockedEnd ?? (price.price_unit === null ? null : texts.customUnit(price.price_unit));
+  const blocked = endBlocked ?? (price.price_unit === null ? null : texts.customUnit(price.price_unit));
   return (
     <WithSheet
       sheet={
@@ -74,7 +74,7 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
             <PriceHead
               price={price}
               name={name}
-              blockedEnd={blockedEnd}
+              endBlocked={endBlocked}
               onRecord={() => openSheet('record')}
               onEnd={() => setDialog('end')}
             />
@@ -115,7 +115,7 @@ function StoredPriceEditor({ price }: { price: StoredPrice }): ReactNode {
   );
 }
 
-/** Publishes the draft of a stored price, if wanted with a roll-out to running subscriptions, and leads back to its plan. */
+/** Publishes the draft of a stored price, rolls it out to running subscriptions on request, and opens the plan. */
 function usePublish(price: StoredPrice, draft: PriceDraft) {
   const texts = useTexts(PRICE_TEXTS);
   const { plan_id } = useParams({ from: FROM });
@@ -142,12 +142,12 @@ type PriceHeadProps = {
   price: StoredPrice;
   name: string;
   /** The reason why the price cannot be ended. */
-  blockedEnd: string | null;
+  endBlocked: string | null;
   onRecord: () => void;
   onEnd: () => void;
 };
 
-function PriceHead({ price, name, blockedEnd, onRecord, onEnd }: PriceHeadProps): ReactNode {
+function PriceHead({ price, name, endBlocked, onRecord, onEnd }: PriceHeadProps): ReactNode {
   const texts = useTexts(PRICE_TEXTS);
   const { plan_id } = useParams({ from: FROM });
   const plan = useGet('/plans/{id}', { path: { id: plan_id } });
@@ -179,7 +179,7 @@ function PriceHead({ price, name, blockedEnd, onRecord, onEnd }: PriceHeadProps)
       actions={
         <>
           <Button onClick={onRecord}>{texts.record}</Button>
-          <Button isDangerous blocked={blockedEnd} onClick={onEnd}>
+          <Button isDangerous blocked={endBlocked} onClick={onEnd}>
             {texts.endPrice}
           </Button>
         </>

@@ -162,7 +162,6 @@ function SellerPart(form: DraftProps): ReactNode {
   );
 }
 
-/** How the documents appear. */
 function DocumentsPart({ draft, deed, onChange }: DraftProps): ReactNode {
   const texts = useTexts(COMPANY_TEXTS);
   return (

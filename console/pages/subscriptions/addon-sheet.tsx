@@ -5,7 +5,7 @@ import { api, readData } from '../../client/client.ts';
 import type { components } from '../../client/openapi.d.ts';
 import { useGet } from '../../client/queries.ts';
 import { findFieldError } from '../../components/field-errors.ts';
-import { explainNoOptions } from '../../components/no-options.ts';
+import { NoOptions } from '../../components/no-options.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { ChangeInvoice, ChangeSheet, useChange, useCostPreview } from './change-cost.tsx';
@@ -63,7 +63,7 @@ export function AddonSheet({ subscription, association_id, onClose }: AddonSheet
                 searchable
                 value={addon_id === '' ? null : addon_id}
                 data={(addons.data?.items ?? []).map(({ id: value, name }) => ({ value, label: name }))}
-                nothingFoundMessage={explainNoOptions(addons, texts.noAddon)}
+                nothingFoundMessage={<NoOptions query={addons} none={texts.noAddon} />}
                 error={findFieldError(preview, 'addon_params')}
                 onChange={(value) => setAddon(value ?? '')}
               />

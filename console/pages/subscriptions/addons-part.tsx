@@ -3,7 +3,7 @@ import { Select } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useGet } from '../../client/queries.ts';
 import { Button } from '../../components/button.tsx';
-import { explainNoOptions } from '../../components/no-options.ts';
+import { NoOptions } from '../../components/no-options.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { TextButton } from '../../components/text-button.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -35,7 +35,7 @@ export function AddonsPart({ draft, findError, set }: Omit<DraftPartProps, 'pric
                 searchable
                 value={addon_id === '' ? null : addon_id}
                 data={names}
-                nothingFoundMessage={explainNoOptions(found, texts.noAddon)}
+                nothingFoundMessage={<NoOptions query={found} none={texts.noAddon} />}
                 error={quantityError === undefined ? findError(`addons[${at}]`) : undefined}
                 onChange={(value) => change(at, { addon_id: value ?? '' })}
               />

@@ -1,7 +1,7 @@
 import { MultiSelect } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useGet } from '../../client/queries.ts';
-import { explainNoOptions } from '../../components/no-options.ts';
+import { NoOptions } from '../../components/no-options.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 
@@ -27,7 +27,7 @@ export function CouponsInput({ label, value, error, onValue }: CouponsInputProps
         value: id,
         label: coupon_code ? `${name} (${coupon_code})` : name,
       }))}
-      nothingFoundMessage={explainNoOptions(coupons, texts.noCoupon)}
+      nothingFoundMessage={<NoOptions query={coupons} none={texts.noCoupon} />}
       error={error}
       onChange={onValue}
     />

@@ -45,7 +45,7 @@ export function EntitlementsPart({ draft, findError, set }: Omit<DraftPartProps,
 type EntitlementInputProps = {
   entitlement: Pick<
     components['schemas']['EntitlementResponse'],
-    'feature' | 'feature_id' | 'feature_type' | 'usage_limit' | 'static_value' | 'is_enabled'
+    'feature' | 'feature_id' | 'feature_type' | 'usage_limit' | 'grant_quota' | 'static_value' | 'is_enabled'
   >;
   values: EntitlementOverrideDraft;
   error: ReactNode;
@@ -56,8 +56,9 @@ type EntitlementInputProps = {
 function EntitlementInput({ entitlement, values, error, onValues }: EntitlementInputProps): ReactNode {
   const texts = useTexts(NEW_TEXTS);
   const language = useLanguage();
-  const { feature, feature_id, feature_type, usage_limit, static_value, is_enabled } = entitlement;
+  const { feature, feature_id, feature_type, usage_limit, grant_quota, static_value, is_enabled } = entitlement;
   const name = feature?.name ?? feature_id;
+  if (grant_quota !== null) return <p className="muted">{texts.quotaStays(name)}</p>;
   if (feature_type === 'metered')
     return (
       <NumberInput

@@ -108,7 +108,7 @@ function PriceOverrideRow({ price, terms, where, error, path, onTerms }: PriceOv
           )}
           {price_unit === null && (
             <TextButton className={styles.ownLink} aria-expanded={terms.charge !== null} onClick={toggleCharge}>
-              {terms.charge !== null ? texts.planCharge : billing_model === 'TIERED' ? texts.ownTiers : texts.ownModel}{' '}
+              {terms.charge !== null ? texts.asInPlan : billing_model === 'TIERED' ? texts.ownTiers : texts.ownModel}{' '}
               <span className="visually-hidden">{label}</span>
             </TextButton>
           )}

@@ -5,7 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';
 import { postQuery, useGet } from '../../client/queries.ts';
-import { explainNoOptions } from '../../components/no-options.ts';
+import { NoOptions } from '../../components/no-options.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { TEXTS } from './texts.ts';
 
@@ -39,7 +39,7 @@ export function CustomerSelect({ value, onValue, ...rest }: RecordSelectProps): 
       {...rest}
       {...{ value, onValue, options }}
       onSearch={setText}
-      nothingFoundMessage={explainNoOptions(found, texts.noCustomer)}
+      nothingFoundMessage={<NoOptions query={found} none={texts.noCustomer} />}
     />
   );
 }
@@ -68,7 +68,7 @@ export function PlanSelect({ value, onValue, ...rest }: RecordSelectProps): Reac
       {...rest}
       {...{ value, onValue, options }}
       onSearch={setText}
-      nothingFoundMessage={explainNoOptions(found, texts.noPlan)}
+      nothingFoundMessage={<NoOptions query={found} none={texts.noPlan} />}
     />
   );
 }

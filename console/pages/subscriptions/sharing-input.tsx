@@ -5,7 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { api } from '../../client/client.ts';
 import { postQuery } from '../../client/queries.ts';
-import { explainNoOptions } from '../../components/no-options.ts';
+import { NoOptions } from '../../components/no-options.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { buildNameFilter } from './record-selects.tsx';
 import { TEXTS } from './texts.ts';
@@ -38,7 +38,7 @@ export function SharingInput({ label, description, value, error, onValue }: Shar
       value={[...value]}
       data={[...options].map(([external_id, customer]) => ({ value: external_id, label: customer }))}
       filter={({ options: all }) => all}
-      nothingFoundMessage={explainNoOptions(found, texts.noCustomer)}
+      nothingFoundMessage={<NoOptions query={found} none={texts.noCustomer} />}
       error={error}
       onSearchChange={setText}
       onChange={onValue}

@@ -80,10 +80,10 @@ export type SubscriptionDraft = {
   /** Commitments by the id of the price. */
   readonly line_commitments: Readonly<Record<string, CommitmentDraft>>;
   readonly addons: readonly AddonDraft[];
-  /** Other values by the id of the entitlement. */
+  /** Overrides of entitlements, by the id of the entitlement. */
   readonly entitlements: Readonly<Record<string, EntitlementOverrideDraft>>;
   readonly phases: readonly PhaseDraft[];
-  /** Codes of the tax rates that replace those of the customer; empty: the customer's. */
+  /** Codes of the tax rates that replace those of the paying customer; empty: the inherited ones. */
   readonly tax_rate_codes: readonly string[];
   readonly collection_method: 'charge_automatically' | 'send_invoice';
   readonly payment_terms: PaymentTerms | '';

@@ -1,8 +1,8 @@
-/** Tax rates of a subscription, in place of those of its customer. */
+/** Tax rates of a subscription, which replace those of the paying customer. */
 import { MultiSelect } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useGet } from '../../client/queries.ts';
-import { explainNoOptions } from '../../components/no-options.ts';
+import { NoOptions } from '../../components/no-options.tsx';
 import { useTexts } from '../../texts/texts.ts';
 import { NEW_TEXTS } from './new-texts.ts';
 import type { DraftPartProps } from './subscription-form.tsx';
@@ -17,11 +17,11 @@ export function TaxRatesInput({ draft, findError, set }: Omit<DraftPartProps, 'p
     <MultiSelect
       label={texts.taxRates}
       description={texts.taxRatesHint}
-      placeholder={draft.tax_rate_codes.length === 0 ? texts.noneChosen : ''}
+      placeholder={draft.tax_rate_codes.length === 0 ? texts.inheritedRates : ''}
       searchable
       value={[...draft.tax_rate_codes]}
       data={active.map(({ code, name }) => ({ value: code, label: `${name} (${code})` }))}
-      nothingFoundMessage={explainNoOptions(rates, texts.noTaxRate)}
+      nothingFoundMessage={<NoOptions query={rates} none={texts.noTaxRate} />}
       error={findError('tax_rate_overrides')}
       onChange={(tax_rate_codes) => set({ tax_rate_codes })}
     />

@@ -15,7 +15,7 @@ import {
   toInstants,
 } from '../../components/range.ts';
 import { WithSheet } from '../../components/side-sheet.tsx';
-import { Empty, Failure, Loading, useShown } from '../../components/states.tsx';
+import { Empty, Failure, Loading, useIsShown } from '../../components/states.tsx';
 import { findLocale, formatPeriod } from '../../figures/format.ts';
 import { ExactTime } from '../../figures/when.tsx';
 import { compact } from '../../routing/search.ts';
@@ -48,7 +48,7 @@ export function UsagePage(): ReactNode {
   const texts = useTexts(USAGE_TEXTS);
   const { meter: meter_id } = useSearch({ from: FROM });
   const meters = usePages('/meters', METERS);
-  const isShown = useShown(!meters.isPending);
+  const isShown = useIsShown(!meters.isPending);
   const meter = meters.rows.find(({ id }) => id === meter_id) ?? meters.rows[0];
   if (meters.error) return <Failure error={meters.error} onRetry={meters.refetch} />;
   if (!isShown) return <Loading rows={8} />;

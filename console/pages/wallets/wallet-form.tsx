@@ -9,7 +9,7 @@ import { invalidate, useGet } from '../../client/queries.ts';
 import { Choice } from '../../components/choice.tsx';
 import { findFieldError } from '../../components/field-errors.ts';
 import { FormFoot, useDeed } from '../../components/form.tsx';
-import { explainNoOptions } from '../../components/no-options.ts';
+import { NoOptions } from '../../components/no-options.tsx';
 import { NumberInput } from '../../components/number-input.tsx';
 import { SideSheet } from '../../components/side-sheet.tsx';
 import { useTexts } from '../../texts/texts.ts';
@@ -135,7 +135,7 @@ function CustomerSelect({ value, onValue, error }: CustomerSelectProps): ReactNo
       value={value}
       data={[...options].map(([id, label]) => ({ value: id, label }))}
       filter={({ options: all }) => all}
-      nothingFoundMessage={explainNoOptions(isText ? found : first, texts.noCustomer)}
+      nothingFoundMessage={<NoOptions query={isText ? found : first} none={texts.noCustomer} />}
       error={error}
       onSearchChange={setText}
       onChange={onValue}

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { type ConsoleApp, declareTests, startConsole, waitUntilShown } from '../../support/console.ts';
 
-/** More than other reads repeat. */
+/** Other reads are repeated twice, so that four refusals show that a thread is repeated more often. */
 const REFUSALS = 4;
 
 describe('events in the console', function () {

@@ -213,12 +213,13 @@ function UsageKnot({
 function EventsKnot({ line, ends }: { line: InvoiceLine; ends: ReturnType<typeof useLineEnds> }): ReactNode {
   const texts = useTexts(TEXTS);
   const language = useLanguage();
+  const mayNotRead = useMayNot('event:read');
   const count = line.computed_from?.event_count;
   const { first, last } = ends;
   return (
     <Knot title={texts.events} value={count === null || count === undefined ? undefined : formatCount(language, count)}>
       {count === 0 && texts.noEvents}
-      {useMayNot('event:read')}
+      {mayNotRead}
       {first && (
         <div>
           {texts.firstEvent} <Day at={first.timestamp} /> <ExactTime at={first.timestamp} />
