@@ -1,5 +1,5 @@
 /** A part of a form that is closed until it is needed. Its heading summarizes the terms that are set in it. */
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import styles from './disclosure.module.css';
 
 type DisclosureProps = {
@@ -12,6 +12,9 @@ type DisclosureProps = {
 };
 
 export function Disclosure({ title, value, isOpen, onToggle, children }: DisclosureProps): ReactNode {
+  // A closed part retains its inputs, because one may hold a text that is not understood and must not be left out.
+  const [wasOpened, setOpened] = useState(isOpen);
+  if (isOpen && !wasOpened) setOpened(true);
   return (
     <details className={styles.disclosure} open={isOpen}>
       <summary
@@ -25,7 +28,7 @@ export function Disclosure({ title, value, isOpen, onToggle, children }: Disclos
         <h3>{title}</h3>
         <span className={styles.value}>{value}</span>
       </summary>
-      {isOpen && <div className={styles.body}>{children}</div>}
+      {wasOpened && <div className={styles.body}>{children}</div>}
     </details>
   );
 }

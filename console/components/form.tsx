@@ -26,7 +26,11 @@ function stopAtUnread(event: MouseEvent<HTMLButtonElement>): void {
   const unread = event.currentTarget.form?.querySelector<HTMLInputElement>('input[data-unread]');
   if (!unread) return;
   event.preventDefault();
-  unread.focus();
+  const part = unread.closest('details');
+  if (!part || part.open) return unread.focus();
+  // The page opens the part in a later render.
+  part.addEventListener('toggle', () => unread.focus(), { once: true });
+  part.querySelector('summary')?.click();
 }
 
 /** `fields` are those that show their errors themselves. `needs` are the permissions of the deed, without which its button is blocked. */

@@ -1,6 +1,6 @@
 /** The frame of all pages of an environment: its band, the navigation, the header with the path and the search, and the page. */
 import { Outlet, useLocation, useParams, useSearch } from '@tanstack/react-router';
-import { type ReactNode, useDeferredValue, useEffect, useRef } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import { useSession } from '../client/session.ts';
 import { ZoneContext } from '../figures/when.tsx';
 import { defineTexts, useTexts } from '../texts/texts.ts';
@@ -21,8 +21,6 @@ export function Shell(): ReactNode {
   const environment = session.environments.find(({ id }) => id === environment_id)!;
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
-  // The frame and the page are laid out in two tasks: a single task would block the browser too long.
-  const isPageShown = useDeferredValue(true, false);
   useEffect(() => {
     // A new page is announced by moving the focus to it; the first one keeps the focus of the browser.
     if (!isFirst.current) main.current?.focus({ preventScroll: true });
@@ -40,7 +38,7 @@ export function Shell(): ReactNode {
           <div className={styles.content}>
             <Header />
             <main id="page" ref={main} tabIndex={-1} className={styles.main}>
-              {isPageShown && <Outlet />}
+              <Outlet />
             </main>
           </div>
         </div>

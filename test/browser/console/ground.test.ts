@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import type { Page } from 'playwright-core';
 import { KEY_EFFECTS, KEY_ROWS } from '../../../console/shell/keys.ts';
 import { type ConsoleApp, declareTests, findViolations, startConsole, waitUntilShown } from '../../support/console.ts';
+import { until } from '../../support/until.ts';
 
 const PASSWORD = 'correct horse battery';
 
@@ -260,6 +261,19 @@ describe('the ground of the console', function () {
     await alert.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('heading', { level: 1, name: 'Meters' }).waitFor();
     await app.closePages();
+  });
+
+  test('a list is at the same position after a reload', async () => {
+    for (let n = 0; n < 45; n++)
+      await app.send('POST', '/customers', { external_id: `listed-${n}`, name: `Listed ${n}` });
+    const { page } = await app.open('/customers');
+    await waitUntilShown(page);
+    const readPosition = () => page.evaluate<number>('scrollY');
+    await page.evaluate('scrollTo(0, 600)');
+    await until('the list is scrolled', async () => (await readPosition()) === 600);
+    await page.reload();
+    await waitUntilShown(page);
+    await until('the position is restored', async () => (await readPosition()) === 600);
   });
 
   test('says why a select has no options', async () => {
