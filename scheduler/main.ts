@@ -11,6 +11,7 @@ import { createMailer } from '../actions/delivery/mail/mailer.ts';
 import { createWebhookBackend } from '../actions/delivery/webhooks/backend.ts';
 import type { DeliveryResult } from '../actions/delivery/webhooks/send-delivery.ts';
 import type { Config } from '../config.ts';
+import { HOUR_SECONDS } from '../core/foundation/time/durations.ts';
 import { runProcess } from '../process/process.ts';
 import { createSealer } from '../storage/foundation/secrets/sealing.ts';
 import type { Stores } from '../storage/foundation/stores.ts';
@@ -103,7 +104,6 @@ export type Scheduler = {
   runOnce(now: Date): Promise<Record<string, JobReport>>;
 };
 
-const HOUR = 3600;
 const FIVE_MINUTES = 300;
 const MINUTE = 60;
 const TWO_SECONDS = 2;
@@ -117,22 +117,27 @@ function createJobs(services: SchedulerServices): ScheduledJob[] {
   } = services.config;
   return [
     ...createDueJobs(services, services.config),
-    purgeAnswersJob(services, HOUR),
-    purgeJobsJob(services, HOUR),
+    purgeAnswersJob(services, HOUR_SECONDS),
+    purgeJobsJob(services, HOUR_SECONDS),
     purgeRecordChangesJob(services, FIVE_MINUTES),
-    purgeDocumentsJob(services, HOUR),
-    purgeImportFilesJob(services, HOUR),
-    purgeSeriesJob(services, HOUR),
-    purgeReservationEventsJob(services, { every_seconds: HOUR, retention_days: RESERVATION_EVENT_RETENTION_DAYS }),
-    ...(retention_days === undefined ? [] : [purgeAuditLogJob(services, { every_seconds: HOUR, retention_days })]),
+    purgeDocumentsJob(services, HOUR_SECONDS),
+    purgeImportFilesJob(services, HOUR_SECONDS),
+    purgeSeriesJob(services, HOUR_SECONDS),
+    purgeReservationEventsJob(services, {
+      every_seconds: HOUR_SECONDS,
+      retention_days: RESERVATION_EVENT_RETENTION_DAYS,
+    }),
+    ...(retention_days === undefined
+      ? []
+      : [purgeAuditLogJob(services, { every_seconds: HOUR_SECONDS, retention_days })]),
     auditSampleJob(services, FIVE_MINUTES),
     makeDailyRollupsJob(services, { every_seconds: FIVE_MINUTES, after_days: DAY_ROWS_AFTER_DAYS }),
     streamRevenueJob(services, TWO_SECONDS),
     ...createEventJobs(services),
     enqueueReadsJob(services, MINUTE),
     enqueuePushesJob(services, MINUTE),
-    purgeOAuthSessionsJob(services, HOUR),
-    purgeSessionsJob(services, HOUR),
+    purgeOAuthSessionsJob(services, HOUR_SECONDS),
+    purgeSessionsJob(services, HOUR_SECONDS),
   ];
 }
 
@@ -167,9 +172,9 @@ function createEventJobs(services: SchedulerServices): ScheduledJob[] {
       every_seconds: MINUTE,
       rate_limit: config.WEBHOOK_RETRY_RATE_LIMIT,
     }),
-    ...(config.SECRETS_KEYS.length > 0 ? [sealSecretsJob(services, { sealing, every_seconds: HOUR })] : []),
+    ...(config.SECRETS_KEYS.length > 0 ? [sealSecretsJob(services, { sealing, every_seconds: HOUR_SECONDS })] : []),
     ...(log.publishSystemEvents ? [streamSystemEventsJob(services, TWO_SECONDS)] : []),
-    purgeSystemEventsJob(services, { every_seconds: HOUR, retention_days: config.SYSTEM_EVENT_RETENTION_DAYS }),
+    purgeSystemEventsJob(services, { every_seconds: HOUR_SECONDS, retention_days: config.SYSTEM_EVENT_RETENTION_DAYS }),
   ];
 }
 

@@ -24,7 +24,7 @@ export const queries = new QueryClient({
     queries: {
       staleTime: 5_000,
       queryKeyHashFn: hashInEnvironment,
-      retry: (count, error) => shouldRetry(count, error),
+      retry: shouldRetry,
       retryDelay: getRetryDelay,
     },
   },

@@ -4,8 +4,9 @@ import { notAllowed } from '../../../core/foundation/error.ts';
 import type { Scope } from '../../../core/foundation/scope.ts';
 import { type Author, createdBy } from '../../../core/foundation/stamp.ts';
 import { formatMs, formatUs, toUs } from '../../../core/foundation/time/instant.ts';
+import type { RequestedRange } from '../../../core/foundation/time/range.ts';
 import { checkMetadataFields } from '../../../core/platform/export/metadata-field.ts';
-import { checkExportRange, type ExportRange } from '../../../core/platform/export/range.ts';
+import { checkExportRange } from '../../../core/platform/export/range.ts';
 import { findInterval, findLastWholeInterval } from '../../../core/platform/scheduled-task/interval.ts';
 import { checkScheduledTask, type ScheduledTask } from '../../../core/platform/scheduled-task/record.ts';
 import { toTaskEntityType } from '../../../core/platform/task/record.ts';
@@ -99,7 +100,7 @@ async function lockScheduledTask(scope: Scope, id: string, database: Transaction
 export async function runScheduledTask(
   { postgres }: Postgres,
   scope: Scope,
-  { id, range, author, received_at }: { id: string; range: ExportRange | null; author: Author; received_at: Date },
+  { id, range, author, received_at }: { id: string; range: RequestedRange | null; author: Author; received_at: Date },
 ): Promise<TaskModel> {
   const now_ms = author.now.getTime();
   if (range) checkExportRange(range, toUs(now_ms));

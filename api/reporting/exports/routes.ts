@@ -6,12 +6,13 @@ import { EXPORT_KINDS } from '../../../actions/reporting/exports/kinds.ts';
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { FarthingError, invalid } from '../../../core/foundation/error.ts';
 import { type Microseconds, toUs } from '../../../core/foundation/time/instant.ts';
+import type { RequestedRange } from '../../../core/foundation/time/range.ts';
 import {
   checkMetadataFields,
   METADATA_FIELDS_MAX,
   type MetadataField,
 } from '../../../core/platform/export/metadata-field.ts';
-import { checkExportRange, type ExportRange } from '../../../core/platform/export/range.ts';
+import { checkExportRange } from '../../../core/platform/export/range.ts';
 import { CONTENT_TYPES, EXTENSIONS, type InstantFormat } from '../../../core/platform/export/record.ts';
 import { loadFreshness } from '../../../storage/usage/usage.ts';
 import { type Context, type Route, route } from '../../http/route.ts';
@@ -76,7 +77,11 @@ function toInstantFormat({ format, instant_format }: ExportFileQuery): InstantFo
 }
 
 /** The range of an export of all records is unused. */
-function toExportRange({ start_time, end_time }: ExportFileQuery, kind: ExportKind, now_us: Microseconds): ExportRange {
+function toExportRange(
+  { start_time, end_time }: ExportFileQuery,
+  kind: ExportKind,
+  now_us: Microseconds,
+): RequestedRange {
   if (kind.is_whole) {
     const field = start_time !== null ? 'start_time' : end_time !== null ? 'end_time' : null;
     if (field) throw invalid(field, 'is refused: these records are exported as a whole');

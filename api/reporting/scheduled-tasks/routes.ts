@@ -8,7 +8,7 @@ import {
 } from '../../../actions/reporting/exports/scheduled-tasks.ts';
 import { requireRead } from '../../../core/foundation/access/role.ts';
 import { invalid } from '../../../core/foundation/error.ts';
-import type { ExportRange } from '../../../core/platform/export/range.ts';
+import type { RequestedRange } from '../../../core/foundation/time/range.ts';
 import type { ScheduledTask } from '../../../core/platform/scheduled-task/record.ts';
 import { narrow } from '../../../storage/models/foundation/page.ts';
 import { ScheduledTaskModel } from '../../../storage/models/reporting/scheduled-task.ts';
@@ -166,7 +166,7 @@ async function requireScheduleReads(id: string, context: Context): Promise<void>
 type ExportRangeInput = { start_time: number | null; end_time: number | null } | undefined;
 
 /** Both ends are required, or neither. */
-function rangeIn(body: ExportRangeInput): ExportRange | null {
+function rangeIn(body: ExportRangeInput): RequestedRange | null {
   const { start_time = null, end_time = null } = body ?? {};
   if (start_time === null && end_time === null) return null;
   if (start_time === null) throw invalid('start_time', 'goes with end_time');
@@ -174,7 +174,7 @@ function rangeIn(body: ExportRangeInput): ExportRange | null {
   return { start_us: start_time, end_us: end_time };
 }
 
-function running({ id, workflow_id, range_start, range_end }: TaskModel, range: ExportRange | null) {
+function running({ id, workflow_id, range_start, range_end }: TaskModel, range: RequestedRange | null) {
   return {
     workflow_id,
     message: 'the export is being made',

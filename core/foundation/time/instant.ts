@@ -7,7 +7,7 @@
  * so that arithmetic stays simple; `toUs` and `toMs` convert the unit.
  */
 import { FarthingError, invalid } from '../error.ts';
-import { DAY_MS, DAY_SECONDS } from './durations.ts';
+import { DAY_MS, DAY_SECONDS, HOUR_SECONDS } from './durations.ts';
 
 declare const unit: unique symbol;
 export type Microseconds = number & { readonly [unit]?: 'microseconds' };
@@ -115,7 +115,7 @@ function toSeconds(text: string, zone: number): number | undefined {
   if (!(month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month))) return undefined;
   const offset = offsetSeconds(text, zone);
   if (offset === undefined) return undefined;
-  return daysSince1970(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second - offset;
+  return daysSince1970(year, month, day) * DAY_SECONDS + hour * HOUR_SECONDS + minute * 60 + second - offset;
 }
 
 function digitsAt(text: string, from: number, count: number): number {
